@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentRoles, Budget, Invariant, Timestamp};
+use crate::{Budget, Invariant, PlanAgents, Timestamp};
 
 /// A user-chosen name of a project, action, invariant or validation: 1 to 100 letters, digits and `. _ - /`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -75,9 +75,9 @@ pub struct Action {
     /// Default automation profile for plans that do not name one.
     pub profile: Option<String>,
     /// The arguments that a plan must or may supply.
-    pub arguments: BTreeMap<Name, Argument>,
+    pub arguments: BTreeMap<Name, ActionArgument>,
     /// The agents that do the work.
-    pub agents: AgentRoles,
+    pub agents: PlanAgents,
     /// Validations that the result must pass.
     pub validations: Vec<Validation>,
     /// Invariants at the scope of this action.
@@ -94,7 +94,7 @@ pub struct Action {
 /// One argument of an action.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Argument {
+pub struct ActionArgument {
     /// Whether a plan must supply this argument.
     #[serde(default)]
     pub required: bool,
@@ -109,7 +109,7 @@ pub struct Argument {
 /// An agent that reviews results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Reviewer {
+pub struct ReviewerSpec {
     /// The agent's name in the configuration.
     pub agent: String,
     /// Whether the plan cannot continue without this reviewer's acknowledgement.
@@ -119,7 +119,7 @@ pub struct Reviewer {
 
 /// The verdict of one reviewer on one proposal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReviewRun {
+pub struct ReviewResult {
     /// The reviewer's agent name.
     pub agent: String,
     /// Whether this reviewer's acknowledgement is required.
@@ -170,7 +170,7 @@ fn required() -> bool {
 
 /// The outcome of one validation on one result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ValidationRun {
+pub struct ValidationResult {
     /// The validation's name.
     pub name: Name,
     /// Whether the validation had to pass.

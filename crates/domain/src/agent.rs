@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Reviewer;
+use crate::ReviewerSpec;
 
 /// The agents of a plan, by role. Each name refers to the configuration of the process that runs the phase.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AgentRoles {
+pub struct PlanAgents {
     /// Writes the strategy. Without one the strategy is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategize: Option<String>,
@@ -16,5 +16,5 @@ pub struct AgentRoles {
     pub execute: Option<String>,
     /// Review the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reviewers: Vec<Reviewer>,
+    pub reviewers: Vec<ReviewerSpec>,
 }

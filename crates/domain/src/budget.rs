@@ -26,7 +26,7 @@ pub struct Budget {
 
 /// Resources that were used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spent {
+pub struct ResourceUsage {
     /// Tokens of the models behind the agents.
     pub tokens: u64,
     /// Money, in millionths of a US dollar.
@@ -58,7 +58,7 @@ impl Budget {
 
     /// Returns the rest of the budget after this usage; never below zero.
     #[must_use]
-    pub fn left(self, spent: Spent) -> Budget {
+    pub fn left(self, spent: ResourceUsage) -> Budget {
         self.without(spent.into())
     }
 
@@ -71,12 +71,12 @@ impl Budget {
     /// Returns the part of a subplan's usage that counts against this budget: resources that are limited now,
     /// or that were limited when the share was given (`handed`).
     #[must_use]
-    pub fn counts(self, handed: Spent, used: Spent) -> Spent {
+    pub fn counts(self, handed: ResourceUsage, used: ResourceUsage) -> ResourceUsage {
         let part = |limit: Option<u64>, handed: u64, used: u64| match limit {
             None if handed == 0 => 0,
             None | Some(_) => used,
         };
-        Spent {
+        ResourceUsage {
             tokens: part(self.tokens, handed.tokens, used.tokens),
             cost_micros: part(self.cost_micros, handed.cost_micros, used.cost_micros),
             wall_ms: part(self.wall_ms, handed.wall_ms, used.wall_ms),
@@ -99,7 +99,7 @@ impl Budget {
     /// Returns the budget with exhausted limits raised. Each limit with less than `least` left is set to the
     /// usage plus `by`, so that at least `least` is left afterwards.
     #[must_use]
-    pub fn raised(self, by: Budget, spent: Spent, least: u64) -> Budget {
+    pub fn raised(self, by: Budget, spent: ResourceUsage, least: u64) -> Budget {
         let spent = Budget::from(spent);
         let more = |limit: Option<u64>, used: Option<u64>, by: Option<u64>| {
             let (limit, used) = (limit?, used.unwrap_or(0));
@@ -115,7 +115,7 @@ impl Budget {
     }
 
     /// Returns each exhausted resource as text with usage and limit.
-    pub fn used_up(self, spent: Spent) -> Vec<String> {
+    pub fn used_up(self, spent: ResourceUsage) -> Vec<String> {
         let over = |limit: Option<u64>, used: u64, said: &dyn Fn(u64) -> String| {
             let limit = limit.filter(|limit| used >= *limit)?;
             Some(format!("{} of {}", said(used), said(limit)))
@@ -170,7 +170,7 @@ impl Budget {
 /// A budget as written in a configuration file: `{ tokens = 200000, cost = "1.50", wall = "30m", tool_calls =
 /// 50 }`. All keys are optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-pub struct WrittenBudget(BTreeMap<String, Amount>);
+pub struct RawBudget(BTreeMap<String, Amount>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "a budget value is a whole number, or a string such as \"1.50\" or \"30m\"")]
@@ -179,7 +179,7 @@ enum Amount {
     Text(String),
 }
 
-impl WrittenBudget {
+impl RawBudget {
     /// Parses the budget, or returns the first invalid entry as an error.
     pub fn read(&self) -> Result<Budget, BudgetError> {
         let mut budget = Budget::default();
@@ -215,11 +215,11 @@ impl FromStr for Budget {
     }
 }
 
-impl Spent {
+impl ResourceUsage {
     /// Returns the sum of both usages.
     #[must_use]
-    pub fn plus(self, other: Spent) -> Spent {
-        Spent {
+    pub fn plus(self, other: ResourceUsage) -> ResourceUsage {
+        ResourceUsage {
             tokens: self.tokens.saturating_add(other.tokens),
             cost_micros: self.cost_micros.saturating_add(other.cost_micros),
             wall_ms: self.wall_ms.saturating_add(other.wall_ms),
@@ -229,8 +229,8 @@ impl Spent {
 
     /// Returns the difference of both usages; never below zero.
     #[must_use]
-    pub fn minus(self, other: Spent) -> Spent {
-        Spent {
+    pub fn minus(self, other: ResourceUsage) -> ResourceUsage {
+        ResourceUsage {
             tokens: self.tokens.saturating_sub(other.tokens),
             cost_micros: self.cost_micros.saturating_sub(other.cost_micros),
             wall_ms: self.wall_ms.saturating_sub(other.wall_ms),
@@ -241,8 +241,8 @@ impl Spent {
     /// Returns the maximum of each resource. Used to combine two reports of the same run, one of which may be
     /// older.
     #[must_use]
-    pub fn at_least(self, other: Spent) -> Spent {
-        Spent {
+    pub fn at_least(self, other: ResourceUsage) -> ResourceUsage {
+        ResourceUsage {
             tokens: self.tokens.max(other.tokens),
             cost_micros: self.cost_micros.max(other.cost_micros),
             wall_ms: self.wall_ms.max(other.wall_ms),
@@ -251,8 +251,8 @@ impl Spent {
     }
 }
 
-impl From<Spent> for Budget {
-    fn from(spent: Spent) -> Budget {
+impl From<ResourceUsage> for Budget {
+    fn from(spent: ResourceUsage) -> Budget {
         Budget {
             tokens: Some(spent.tokens),
             cost_micros: Some(spent.cost_micros),
@@ -384,10 +384,10 @@ mod tests {
     #[test]
     fn reaching_a_limit_uses_it_up_and_raising_it_leaves_as_much_again() {
         let first = budget("tokens=100,tool_calls=5");
-        let spent = Spent { tokens: 250, tool_calls: 4, ..Spent::default() };
+        let spent = ResourceUsage { tokens: 250, tool_calls: 4, ..ResourceUsage::default() };
         assert_eq!(first.used_up(spent), ["250 tokens of 100 tokens"]);
         assert_eq!(
-            first.used_up(Spent { tool_calls: 5, ..Spent::default() }),
+            first.used_up(ResourceUsage { tool_calls: 5, ..ResourceUsage::default() }),
             ["5 tool calls of 5 tool calls"]
         );
         let raised = first.raised(first, spent, 1);
@@ -406,8 +406,8 @@ mod tests {
         })
     }
 
-    fn amounts() -> impl Strategy<Value = Spent> {
-        any::<[u64; 4]>().prop_map(|[tokens, cost_micros, wall_ms, tool_calls]| Spent {
+    fn amounts() -> impl Strategy<Value = ResourceUsage> {
+        any::<[u64; 4]>().prop_map(|[tokens, cost_micros, wall_ms, tool_calls]| ResourceUsage {
             tokens,
             cost_micros,
             wall_ms,
@@ -449,7 +449,7 @@ mod tests {
         #[test]
         fn a_raised_budget_has_something_left(limit in budgets(), used in any::<[u32; 4]>()) {
             let [tokens, cost_micros, wall_ms, tool_calls] = used.map(u64::from);
-            let spent = Spent { tokens, cost_micros, wall_ms, tool_calls };
+            let spent = ResourceUsage { tokens, cost_micros, wall_ms, tool_calls };
             prop_assert!(limit.raised(limit, spent, 1).used_up(spent).is_empty());
         }
     }

@@ -21,7 +21,7 @@ pub struct Changeset {
     /// When the changeset was opened.
     pub opened_at: Timestamp,
     /// The recorded changes, in order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ChangesetEntry>,
 }
 
 /// Whether a changeset accepts more entries.
@@ -72,7 +72,7 @@ impl ChangeOp {
 
 /// A change to record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NewEntry {
+pub struct PathChange {
     /// The path, relative to the root of the repository.
     pub path: String,
     /// The kind of change.
@@ -87,12 +87,12 @@ pub struct NewEntry {
 
 /// A recorded change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct ChangesetEntry {
     /// Position in the changeset, starting at 1.
     pub seq: i64,
     /// The change.
     #[serde(flatten)]
-    pub change: NewEntry,
+    pub change: PathChange,
     /// When the change was recorded.
     pub at: Timestamp,
 }

@@ -36,7 +36,7 @@ impl Eq for Choice {}
 
 /// Why choices do not form a tree. Positions count from 0, as in JSON paths.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Tangle {
+pub enum ChoiceTreeError {
     /// Two choices have the same id.
     #[error("id {id:?} is already used by choices[{first}]")]
     SameId {
@@ -65,12 +65,14 @@ pub enum Tangle {
     },
 }
 
-impl Tangle {
+impl ChoiceTreeError {
     /// Returns the JSON path of the invalid field.
     pub fn path(&self) -> String {
         match self {
-            Tangle::SameId { at, .. } => format!("choices[{at}].id"),
-            Tangle::Unknown { at, .. } | Tangle::Circle { at, .. } => format!("choices[{at}].under"),
+            ChoiceTreeError::SameId { at, .. } => format!("choices[{at}].id"),
+            ChoiceTreeError::Unknown { at, .. } | ChoiceTreeError::Circle { at, .. } => {
+                format!("choices[{at}].under")
+            }
         }
     }
 }
@@ -87,22 +89,22 @@ pub struct Placed<'a> {
 }
 
 /// Returns the first reason why the choices do not form a tree, or `None` if they do.
-pub fn tangle(choices: &[Choice]) -> Option<Tangle> {
+pub fn tangle(choices: &[Choice]) -> Option<ChoiceTreeError> {
     for (at, choice) in choices.iter().enumerate() {
         let Some(id) = &choice.id else { continue };
         if let Some(first) = choices[..at].iter().position(|earlier| earlier.id.as_ref() == Some(id)) {
-            return Some(Tangle::SameId { at, first, id: id.clone() });
+            return Some(ChoiceTreeError::SameId { at, first, id: id.clone() });
         }
     }
     for (at, choice) in choices.iter().enumerate() {
         let Some(under) = &choice.under else { continue };
         if parent(choices, at).is_none() {
-            return Some(Tangle::Unknown { at, under: under.clone() });
+            return Some(ChoiceTreeError::Unknown { at, under: under.clone() });
         }
         // A path longer than the list contains a cycle.
         let ways = std::iter::successors(Some(at), |at| parent(choices, *at)).take(choices.len() + 1);
         if ways.skip(1).any(|above| above == at) {
-            return Some(Tangle::Circle { at, under: under.clone() });
+            return Some(ChoiceTreeError::Circle { at, under: under.clone() });
         }
     }
     None
@@ -154,7 +156,7 @@ fn parent(choices: &[Choice], at: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Choice, Tangle, outline, put, tangle};
+    use super::{Choice, ChoiceTreeError, outline, put, tangle};
 
     fn choice(question: &str, id: Option<&str>, under: Option<&str>) -> Choice {
         let (id, under) = (id.map(str::to_owned), under.map(str::to_owned));
@@ -194,11 +196,11 @@ mod tests {
         let unknown = [choice("a", None, None), choice("b", None, Some("z"))];
         assert_eq!(tangle(&unknown).map(|tangle| tangle.path()), Some("choices[1].under".into()));
         let itself = [choice("a", None, Some("a"))];
-        assert!(matches!(tangle(&itself), Some(Tangle::Unknown { at: 0, .. })));
+        assert!(matches!(tangle(&itself), Some(ChoiceTreeError::Unknown { at: 0, .. })));
         let circle = [choice("r", None, None), choice("a", None, Some("b")), choice("b", None, Some("a"))];
-        assert!(matches!(tangle(&circle), Some(Tangle::Circle { at: 1, .. })));
+        assert!(matches!(tangle(&circle), Some(ChoiceTreeError::Circle { at: 1, .. })));
         let twice = [choice("a", Some("i"), None), choice("b", Some("i"), None)];
-        assert!(matches!(tangle(&twice), Some(Tangle::SameId { at: 1, first: 0, .. })));
+        assert!(matches!(tangle(&twice), Some(ChoiceTreeError::SameId { at: 1, first: 0, .. })));
         for tangled in [&unknown[..], &itself, &circle, &twice] {
             assert_eq!(outline(tangled).len(), tangled.len());
         }

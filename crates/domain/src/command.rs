@@ -4,9 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Answer, Authority, Birth, Choice, CommitLine, DecisionId, Delay, Divergence, Enforcement, Failure,
-    Fanout, Intent, News, Phase, PlanId, Question, Remains, ReviewRun, RunId, Spent, SyncOutcome, Timestamp,
-    ValidationRun,
+    Answer, Authority, Choice, CommitLine, DecisionId, Delay, Divergence, Enforcement, Failure, Fanout,
+    Intent, Phase, PlanId, Question, Remains, ResourceUsage, ReviewResult, RunId, SpawnChild, SubplanUpdate,
+    SyncOutcome, Timestamp, ValidationResult,
 };
 
 /// A request to change a plan.
@@ -55,7 +55,7 @@ pub enum Command {
     },
     /// Ask a person before continuing, because an automatic step met an obstacle that only a person can
     /// remove.
-    HoldBack(Met),
+    HoldBack(BlockedBy),
     /// The budget is exhausted; a person is asked.
     Exhaust {
         /// The run that was stopped for it; `None` if no run had started.
@@ -106,13 +106,13 @@ pub enum Command {
         commit: String,
     },
     /// Create the child plans of subplans.
-    Spawn(Vec<Birth>),
+    Spawn(Vec<SpawnChild>),
     /// Record the results of subplans.
-    Tend(Vec<News>),
+    Tend(Vec<SubplanUpdate>),
     /// These subplans, which were to be cancelled, have ended with this usage.
-    WoundUp(Vec<(PlanId, Spent)>),
+    WoundUp(Vec<(PlanId, ResourceUsage)>),
     /// Give a subplan its turn to run.
-    Call(Call),
+    Call(CallSubplan),
     /// A subplan's result is part of its parent's branch.
     Join {
         /// The commit that contains the result.
@@ -127,7 +127,7 @@ pub enum Command {
 
 /// The obstacle that an automatic step met.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Met {
+pub enum BlockedBy {
     /// An obstacle described in words.
     Obstacle(String),
     /// There is nothing to apply.
@@ -177,7 +177,7 @@ pub struct Start {
 
 /// Where a subplan starts when its first turn comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct CallSubplan {
     /// The commit against which its work is compared.
     pub base: String,
     /// The commit at which its worktree starts, if not the base.
@@ -188,7 +188,7 @@ pub struct Call {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advance {
     /// The next phase.
-    pub to: Next,
+    pub to: NextPhase,
     /// The enforcement of the invariants.
     pub enforcement: Enforcement,
     /// The note that a person added when approving the next phase.
@@ -199,19 +199,19 @@ pub struct Advance {
 
 /// The phases that follow another phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum NextPhase {
     /// Follows Strategize.
     Execute,
     /// Follows Execute.
     Apply,
 }
 
-impl Next {
+impl NextPhase {
     /// Returns the phase.
     pub fn phase(self) -> Phase {
         match self {
-            Next::Execute => Phase::Execute,
-            Next::Apply => Phase::Apply,
+            NextPhase::Execute => Phase::Execute,
+            NextPhase::Apply => Phase::Apply,
         }
     }
 }
@@ -240,9 +240,9 @@ pub enum Completion {
         /// The commit that contains the work.
         head: String,
         /// The outcomes of the validations.
-        validations: Vec<ValidationRun>,
+        validations: Vec<ValidationResult>,
         /// The verdicts of the reviewers.
-        reviews: Vec<ReviewRun>,
+        reviews: Vec<ReviewResult>,
     },
 }
 
@@ -325,7 +325,7 @@ pub struct Context {
     /// The caller's authority, which determines the commands it may send.
     pub authority: Authority,
     /// The usage of the plan's run so far, if the caller knows it.
-    pub spent: Option<(RunId, Spent)>,
+    pub spent: Option<(RunId, ResourceUsage)>,
     /// An unused id for the decision that the command may open.
     pub fresh_decision: DecisionId,
 }

@@ -5,7 +5,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Budget, DecisionId, GrantTerms, Name, Phase, Piece, PlanId, Postponed, RunId, Side, Timestamp};
+use crate::{
+    Budget, ConflictSide, DecisionId, GrantTerms, Name, Phase, PlanId, Postponed, RunId, Subplan, Timestamp,
+};
 
 /// A question to a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,7 +142,7 @@ pub enum OptionEffect {
         work: Option<String>,
     },
     /// The conflict of a subplan is resolved in this way.
-    Join(JoinHow),
+    Join(ConflictResolution),
     /// The failed subplans are retried.
     RetryLost,
     /// The plan continues without the failed subplans.
@@ -174,13 +176,13 @@ impl OptionEffect {
 /// How the conflict of a subplan's result is resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum JoinHow {
+pub enum ConflictResolution {
     /// One side wins where both changed the same place.
     Take {
         /// The subplan whose result conflicts.
         piece: Name,
         /// The side that wins.
-        side: Side,
+        side: ConflictSide,
     },
     /// The result is left out.
     Drop {
@@ -192,14 +194,16 @@ pub enum JoinHow {
         /// The subplan whose result conflicts.
         piece: Name,
         /// The subplan that resolves the conflict.
-        by: Box<Piece>,
+        by: Box<Subplan>,
     },
 }
 
-impl JoinHow {
+impl ConflictResolution {
     pub(crate) fn piece(&self) -> &Name {
         match self {
-            JoinHow::Take { piece, .. } | JoinHow::Drop { piece } | JoinHow::Hand { piece, .. } => piece,
+            ConflictResolution::Take { piece, .. }
+            | ConflictResolution::Drop { piece }
+            | ConflictResolution::Hand { piece, .. } => piece,
         }
     }
 }
@@ -261,7 +265,7 @@ pub struct Answer {
 
 /// The check that sent a result back to the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SentBack {
+pub enum RejectedBy {
     /// A required validation failed.
     Validation,
     /// A critical reviewer refused the result.

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Complete, Fanout, Next, Phase, Plan, Progress, Settled, Stage, Turn};
+use crate::{Complete, Fanout, NextPhase, Phase, Plan, Progress, Settled, Stage, Turn};
 
 /// Work that the store gives to the worker that claims it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,11 +22,11 @@ pub enum Effect {
 
 impl Effect {
     /// Returns the next phase of an automatic advance.
-    pub fn advance(self) -> Option<Next> {
+    pub fn advance(self) -> Option<NextPhase> {
         match self {
             Effect::DrivePhase(_) | Effect::Tend => None,
-            Effect::AdvanceToExecute => Some(Next::Execute),
-            Effect::AdvanceToApply => Some(Next::Apply),
+            Effect::AdvanceToExecute => Some(NextPhase::Execute),
+            Effect::AdvanceToApply => Some(NextPhase::Apply),
         }
     }
 

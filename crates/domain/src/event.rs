@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::{
     ChangesetId, Choice, CommitLine, Decision, DecisionId, Enforcement, Failure, Intent, Phase, PlanId,
-    Postponed, Remains, Resolution, RestartPoint, ReviewOpinion, ReviewRun, RunId, SyncOutcome,
-    TakeOverCause, Timestamp, ValidationRun,
+    Postponed, Remains, Resolution, RestartPoint, ReviewOpinion, ReviewResult, RunId, SyncOutcome,
+    TakeOverCause, Timestamp, ValidationResult,
 };
 
 /// A fact about a plan, stored in the feed.
@@ -161,7 +161,7 @@ pub enum Event {
         details: Value,
     },
     /// A validation finished.
-    Validated(ValidationRun),
+    Validated(ValidationResult),
     /// A proposal was sent to the reviewers.
     Proposed {
         /// Number of the proposal within the run.
@@ -174,7 +174,7 @@ pub enum Event {
         /// Number of the proposal within the run.
         number: usize,
         /// The verdict.
-        review: ReviewRun,
+        review: ReviewResult,
     },
     /// A person broke a lock.
     LockBroken {
@@ -328,7 +328,7 @@ fn taken_over(cause: TakeOverCause, remains: &Remains) -> Value {
     told
 }
 
-fn reviewed(number: usize, review: &ReviewRun) -> Value {
+fn reviewed(number: usize, review: &ReviewResult) -> Value {
     let reason = match &review.opinion {
         ReviewOpinion::Acknowledged => None,
         ReviewOpinion::Refused { reason } | ReviewOpinion::Silent { reason } => Some(reason),
@@ -344,7 +344,7 @@ fn reviewed(number: usize, review: &ReviewRun) -> Value {
 
 /// An event as stored in the feed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Recorded {
+pub struct StoredEvent {
     /// Sequence number in the feed.
     pub seq: i64,
     /// When the event was committed.

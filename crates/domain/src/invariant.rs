@@ -154,7 +154,7 @@ pub struct Finding {
     #[serde(default)]
     pub rule: RuleKind,
     /// The result.
-    pub check: Check,
+    pub check: InvariantCheck,
     /// The measured value and the limit, if the rule compares a fact with a limit and does not hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure: Option<Measure>,
@@ -163,7 +163,7 @@ pub struct Finding {
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Check {
+pub enum InvariantCheck {
     /// The rule holds.
     Held,
     /// The rule does not hold, for this reason.
@@ -212,27 +212,27 @@ impl Enforcement {
 impl Finding {
     fn blocks(&self) -> bool {
         match self.check {
-            Check::Violated(_) | Check::Unknown(_) => true,
-            Check::Held | Check::NotChecked => false,
+            InvariantCheck::Violated(_) | InvariantCheck::Unknown(_) => true,
+            InvariantCheck::Held | InvariantCheck::NotChecked => false,
         }
     }
 
     /// Returns true if a later check of the same plan and the same rule may give another result.
     fn may_pass(&self) -> bool {
         match (&self.check, self.rule) {
-            (Check::Violated(_), RuleKind::Cel) => false,
-            (Check::Violated(_), RuleKind::Command | RuleKind::Text)
-            | (Check::Held | Check::Unknown(_) | Check::NotChecked, _) => true,
+            (InvariantCheck::Violated(_), RuleKind::Cel) => false,
+            (InvariantCheck::Violated(_), RuleKind::Command | RuleKind::Text)
+            | (InvariantCheck::Held | InvariantCheck::Unknown(_) | InvariantCheck::NotChecked, _) => true,
         }
     }
 
     /// Returns the reason as text, with the measured value and the limit if there are any.
     pub fn reason(&self) -> String {
         match (&self.check, &self.measure) {
-            (Check::Violated(_), Some(measure)) => measure.describe(),
-            (Check::Violated(text) | Check::Unknown(text), _) => text.clone(),
-            (Check::Held, _) => "it holds".to_owned(),
-            (Check::NotChecked, _) => "it is text, not machine-checked".to_owned(),
+            (InvariantCheck::Violated(_), Some(measure)) => measure.describe(),
+            (InvariantCheck::Violated(text) | InvariantCheck::Unknown(text), _) => text.clone(),
+            (InvariantCheck::Held, _) => "it holds".to_owned(),
+            (InvariantCheck::NotChecked, _) => "it is text, not machine-checked".to_owned(),
         }
     }
 
@@ -240,10 +240,14 @@ impl Finding {
     pub fn describe(&self) -> String {
         let (Finding { invariant, scope, check, .. }, reason) = (self, self.reason());
         match check {
-            Check::Held => format!("invariant {invariant} ({scope}) holds"),
-            Check::Violated(_) => format!("invariant {invariant} ({scope}) does not hold: {reason}"),
-            Check::Unknown(_) => format!("invariant {invariant} ({scope}) could not be checked: {reason}"),
-            Check::NotChecked => format!("invariant {invariant} ({scope}) is text, not machine-checked"),
+            InvariantCheck::Held => format!("invariant {invariant} ({scope}) holds"),
+            InvariantCheck::Violated(_) => format!("invariant {invariant} ({scope}) does not hold: {reason}"),
+            InvariantCheck::Unknown(_) => {
+                format!("invariant {invariant} ({scope}) could not be checked: {reason}")
+            }
+            InvariantCheck::NotChecked => {
+                format!("invariant {invariant} ({scope}) is text, not machine-checked")
+            }
         }
     }
 }
@@ -337,8 +341,12 @@ mod tests {
             check,
             measure: None,
         };
-        let checks =
-            [Check::Held, Check::NotChecked, Check::Violated("x".into()), Check::Unknown("y".into())];
+        let checks = [
+            InvariantCheck::Held,
+            InvariantCheck::NotChecked,
+            InvariantCheck::Violated("x".into()),
+            InvariantCheck::Unknown("y".into()),
+        ];
         let seen = Enforcement { at: Phase::Apply, findings: checks.map(finding).to_vec() };
         assert_eq!(seen.blocking().len(), 2);
     }

@@ -43,38 +43,39 @@ mod told;
 mod written;
 
 pub use action::{
-    Action, Argument, Name, NameError, ReviewOpinion, ReviewRun, Reviewer, Validation, ValidationRun,
+    Action, ActionArgument, Name, NameError, ReviewOpinion, ReviewResult, ReviewerSpec, Validation,
+    ValidationResult,
 };
-pub use agent::AgentRoles;
+pub use agent::PlanAgents;
 pub use authority::Authority;
-pub use budget::{Budget, BudgetError, Spent, WrittenBudget, dollars, micros};
-pub use changeset::{ChangeOp, Changeset, ChangesetState, Entry, NewEntry};
-pub use choice::{CHOICES_MAX, Choice, Placed, Tangle, outline, put as put_choice, tangle};
+pub use budget::{Budget, BudgetError, RawBudget, ResourceUsage, dollars, micros};
+pub use changeset::{ChangeOp, Changeset, ChangesetEntry, ChangesetState, PathChange};
+pub use choice::{CHOICES_MAX, Choice, ChoiceTreeError, Placed, outline, put as put_choice, tangle};
 pub use command::{
-    Advance, Call, Changes, Command, Completion, Context, Landed, LandingProof, Met, Next, Start,
-    TakeOverCause,
+    Advance, BlockedBy, CallSubplan, Changes, Command, Completion, Context, Landed, LandingProof, NextPhase,
+    Start, TakeOverCause,
 };
 pub use counted::counted;
 pub use decide::{REVERSIONS_MAX, admit, create, create_alerting, decide};
 pub use decision::{
-    Answer, Decision, DecisionChange, DecisionKind, DecisionOption, DecisionStatus, JoinHow, OptionEffect,
-    Question, Resolution, SentBack,
+    Answer, ConflictResolution, Decision, DecisionChange, DecisionKind, DecisionOption, DecisionStatus,
+    OptionEffect, Question, RejectedBy, Resolution,
 };
 pub use duration::duration;
 pub use effect::{Effect, due};
-pub use event::{Event, Recorded};
+pub use event::{Event, StoredEvent};
 pub use grant::{Grant, GrantAnswer, GrantScope, GrantTerms};
 pub use id::{ChangesetId, DecisionId, IdError, IdPrefix, LockId, PlanId, RunId, TokenId};
 pub use interruption::{INTERRUPTIONS_MAX, Interruption, Remains, RestartPoint};
 pub use invariant::{
-    Check, Enforced, Enforcement, Finding, Invariant, InvariantScope, Rule, RuleKind, effective,
+    Enforced, Enforcement, Finding, Invariant, InvariantCheck, InvariantScope, Rule, RuleKind, effective,
 };
 pub use lock::{Fence, Holder, Lock, LockScope};
 pub use measure::{Demand, Measure};
 pub use offer::{Act, Need, Offer};
 pub use offers::{offers, offers_unheld};
 pub use outcome::{Decided, Transition};
-pub use plan::{Intent, NewPlan, Plan, Snapshot, Spec};
+pub use plan::{CreatePlan, Intent, Plan, PlanSpec, StoredPlan};
 pub use postpone::{Delay, POSTPONED_MAX, POSTPONED_MS_MAX, Postponed, RateLimit, RemoteAway};
 pub use process::{AtPid, ProcessIdentity};
 pub use profile::{OnDivergence, Profile};
@@ -84,18 +85,19 @@ pub use shell::shell_word;
 pub use spelling::edits;
 pub use stage::{Complete, ErrorClass, Failure, Phase, Progress, Settled, Stage, State};
 pub use subplan::{
-    Acts, Birth, Clashed, Clashing, FailureRecord, Fanout, FanoutError, Fate, Holding, Inheritance,
-    Inherited, Lands, Marks, Mends, MergeStrategy, NewChild, News, OnFailure, Outlook, Piece, PieceTask,
-    Place, Seen, Side, Turn, arrange, outlook,
+    ChildState, ConflictMarkers, ConflictReport, ConflictSide, ConflictSummary, EffectiveInvariants,
+    FailureRecord, Fanout, FanoutError, Inherited, InheritedInvariants, LandsOn, MergeStrategy, NewChild,
+    OnFailure, ParentLink, ResolvesConflict, SpawnChild, Subplan, SubplanStatus, SubplanSteps, SubplanTask,
+    SubplanUpdate, Transience, Turn, arrange, outlook,
 };
 pub use sync::{
-    Clash, ClashCause, ClashStep, CommitLine, Divergence, Footing, PinLine, Publish, Publishing, Relation,
-    RemoteSight, Sight, Standing, Step, SyncOutcome, Uncommitted, Unsent,
+    BackupRef, ClashCause, CommitLine, Divergence, OnConflict, Publish, PublishResult, Relation, RemoteState,
+    ReplayConflict, SyncInput, SyncOutcome, SyncStatus, SyncStep, Uncommitted, Unsent, WorktreeState,
 };
-pub use take_up::TakeUp;
+pub use take_up::RestartReason;
 pub use target::Target;
 pub use time::Timestamp;
-pub use token::{Role, Token, TokenKind, TokenState};
+pub use token::{Token, TokenKind, TokenRole, TokenState};
 pub use told::told;
 pub use written::{
     BRANCHES, CHECKPOINT, JOINS, PINS, SNAPSHOTS, is_landing_of, run_trailer, trailer, without_trailers,

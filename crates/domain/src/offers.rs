@@ -11,8 +11,8 @@
 
 use crate::{
     Act, Advance, Answer, Authority, Changes, Choice, Command, Context, Decided, DecisionId, DecisionKind,
-    DecisionOption, Enforcement, Need, Next, Offer, OptionEffect, Phase, Plan, Question, Refusal, Remains,
-    Snapshot, State, TakeOverCause, decide, due,
+    DecisionOption, Enforcement, Need, NextPhase, Offer, OptionEffect, Phase, Plan, Question, Refusal,
+    Remains, State, StoredPlan, TakeOverCause, decide, due,
 };
 
 /// The commit of the checkpoint that a sample rolls back to. No repository contains it.
@@ -20,7 +20,7 @@ const SAMPLE_COMMIT: &str = "0000000000000000000000000000000000000000";
 
 /// Returns the actions that this authority can take, most useful first. A plan in state `processing` is
 /// assumed to be held by a live process, so that it can only be cancelled.
-pub fn offers(snapshot: &Snapshot, enforcement: Option<&Enforcement>, authority: Authority) -> Vec<Offer> {
+pub fn offers(snapshot: &StoredPlan, enforcement: Option<&Enforcement>, authority: Authority) -> Vec<Offer> {
     let trial = Trial { snapshot, enforcement, authority };
     let acts = match snapshot.plan.stage.state() {
         State::Processing => vec![Act::Cancel],
@@ -36,14 +36,14 @@ pub fn offers(snapshot: &Snapshot, enforcement: Option<&Enforcement>, authority:
 }
 
 /// Returns the actions that this authority can take on a plan in state `processing` whose holder is gone.
-pub fn offers_unheld(snapshot: &Snapshot, authority: Authority) -> Vec<Offer> {
+pub fn offers_unheld(snapshot: &StoredPlan, authority: Authority) -> Vec<Offer> {
     let trial = Trial { snapshot, enforcement: None, authority };
     trial.accepted(vec![Act::Move(snapshot.plan.stage.phase()), Act::TakeOver, Act::Revert, Act::Cancel])
 }
 
 /// One plan, tried with the commands of one authority.
 struct Trial<'a> {
-    snapshot: &'a Snapshot,
+    snapshot: &'a StoredPlan,
     enforcement: Option<&'a Enforcement>,
     authority: Authority,
 }
@@ -158,8 +158,8 @@ impl Trial<'_> {
     fn advance(&self, phase: Phase) -> Command {
         let to = match phase {
             Phase::Strategize => return self.approve(),
-            Phase::Execute => Next::Execute,
-            Phase::Apply => Next::Apply,
+            Phase::Execute => NextPhase::Execute,
+            Phase::Apply => NextPhase::Apply,
         };
         // A block that may pass when it is checked again does not prevent the offer.
         let lasting = self.enforcement.filter(|enforcement| enforcement.is_lasting());

@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::stage::Common;
 use crate::{
     Authority, Complete, Context, Decision, DecisionChange, DecisionStatus, Effect, Plan, PlanId, Question,
-    Resolution, Snapshot, Stage, State, SyncOutcome, Turn, due,
+    Resolution, Stage, State, StoredPlan, SyncOutcome, Turn, due,
 };
 
 /// The result of an accepted command.
@@ -27,12 +27,12 @@ pub struct Transition {
     events: Vec<Event>,
     decisions: Vec<DecisionChange>,
     children: Vec<(Plan, Vec<Event>)>,
-    ground: Ground,
+    ground: RequiredLocks,
 }
 
 /// The locks that a commit of the transition needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ground {
+enum RequiredLocks {
     Plan,
     Project,
 }
@@ -65,7 +65,7 @@ impl Transition {
 
     /// Returns true if the commit also needs the project's lock (S1.2).
     pub fn needs_project(&self) -> bool {
-        self.ground == Ground::Project
+        self.ground == RequiredLocks::Project
     }
 
     /// Returns the plan after the transition, by value.
@@ -75,18 +75,18 @@ impl Transition {
 }
 
 /// Builds a transition. Used by `decide`.
-pub(crate) struct Draft<'a> {
+pub(crate) struct TransitionBuilder<'a> {
     pub(crate) plan: Plan,
     events: Vec<Event>,
     decisions: Vec<DecisionChange>,
     children: Vec<(Plan, Vec<Event>)>,
-    ground: Ground,
+    ground: RequiredLocks,
     ended_by: Authority,
     context: &'a Context,
 }
 
-impl<'a> Draft<'a> {
-    pub(crate) fn after(snapshot: &Snapshot, context: &'a Context) -> Self {
+impl<'a> TransitionBuilder<'a> {
+    pub(crate) fn after(snapshot: &StoredPlan, context: &'a Context) -> Self {
         let mut plan = snapshot.plan.clone();
         plan.revision += 1;
         // The usage of a run is recorded with the next transition. Taking the maximum ignores a late, lower
@@ -102,7 +102,7 @@ impl<'a> Draft<'a> {
     pub(crate) fn of(mut plan: Plan, context: &'a Context) -> Self {
         plan.updated_at = context.now;
         let (events, decisions, children) = (Vec::new(), Vec::new(), Vec::new());
-        let (ground, ended_by) = (Ground::Plan, context.authority);
+        let (ground, ended_by) = (RequiredLocks::Plan, context.authority);
         Self { plan, events, decisions, children, ground, ended_by, context }
     }
 
@@ -156,7 +156,7 @@ impl<'a> Draft<'a> {
     }
 
     pub(crate) fn under_project(mut self) -> Self {
-        self.ground = Ground::Project;
+        self.ground = RequiredLocks::Project;
         self
     }
 
@@ -226,7 +226,7 @@ impl<'a> Draft<'a> {
         let mut draft = self.ask_what_is_queued();
         draft.step_back();
         draft.release();
-        let Draft { plan, events, decisions, children, ground, .. } = draft;
+        let TransitionBuilder { plan, events, decisions, children, ground, .. } = draft;
         Transition { plan, events, decisions, children, ground }
     }
 

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentRoles, BRANCHES, Budget, Choice, Decision, DecisionId, Fanout, Grant, Interruption, Invariant, Name,
-    Place, PlanId, Postponed, Profile, Progress, RunId, Spent, Stage, State, SyncOutcome, TakeUp, Target,
-    Timestamp, Validation,
+    BRANCHES, Budget, Choice, Decision, DecisionId, Fanout, Grant, Interruption, Invariant, Name, ParentLink,
+    PlanAgents, PlanId, Postponed, Profile, Progress, ResourceUsage, RestartReason, RunId, Stage, State,
+    SyncOutcome, Target, Timestamp, Validation,
 };
 
 /// One use of an action on a project.
@@ -17,7 +17,7 @@ pub struct Plan {
     /// Unique id.
     pub id: PlanId,
     /// The request that created the plan; it never changes.
-    pub spec: Spec,
+    pub spec: PlanSpec,
     /// The current phase and state.
     pub stage: Stage,
     /// Incremented by every committed transition.
@@ -32,7 +32,7 @@ pub struct Plan {
     pub root: PlanId,
     /// The relation to the parent, for a subplan.
     #[serde(default)]
-    pub place: Option<Place>,
+    pub place: Option<ParentLink>,
     /// The subplans that the strategy splits the task into. Each is done by a child plan.
     #[serde(default)]
     pub fanout: Option<Fanout>,
@@ -62,7 +62,7 @@ pub struct Plan {
     pub take_up: Option<String>,
     /// The reason for moving the branch there.
     #[serde(default)]
-    pub take_up_why: TakeUp,
+    pub take_up_why: RestartReason,
     /// The tip of the remote branch when it was decided that the plan's branch replaces it.
     #[serde(default)]
     pub replaces: Option<String>,
@@ -84,10 +84,10 @@ pub struct Plan {
     pub budget: Budget,
     /// Usage of all runs before the latest, and of subplans.
     #[serde(default)]
-    pub spent: Spent,
+    pub spent: ResourceUsage,
     /// Usage of the latest run, as far as it is recorded.
     #[serde(default)]
-    pub run_spent: Spent,
+    pub run_spent: ResourceUsage,
     /// The budget reserved by the current run: everything that was left when it started. For display only. A
     /// plan has one run at a time and gives no shares to subplans during it, so no transition depends on this
     /// field.
@@ -95,7 +95,7 @@ pub struct Plan {
     pub reserved: Option<Budget>,
     /// Budget shares given to subplans that have not ended. A share counts as used until then.
     #[serde(default)]
-    pub handed: BTreeMap<PlanId, Spent>,
+    pub handed: BTreeMap<PlanId, ResourceUsage>,
     /// The commit that contains the result of Execute.
     pub head_commit: Option<String>,
     /// The run that created it; Apply lands the changesets of this run.
@@ -128,7 +128,7 @@ pub struct Plan {
 
 /// The request that created the plan. It is a copy, so that later edits of the action do not change the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spec {
+pub struct PlanSpec {
     /// The action's name.
     pub action: Name,
     /// The project's name.
@@ -145,7 +145,7 @@ pub struct Spec {
     /// The automation profile.
     pub profile: Profile,
     /// The agents that do the work.
-    pub agents: AgentRoles,
+    pub agents: PlanAgents,
     /// The validations that the result must pass, from the action and the project.
     pub validations: Vec<Validation>,
     /// The action's own invariants.
@@ -176,18 +176,18 @@ pub struct Intent {
 
 /// Everything needed to create a plan.
 #[derive(Debug, Clone)]
-pub struct NewPlan {
+pub struct CreatePlan {
     /// The id of the new plan.
     pub id: PlanId,
     /// The request.
-    pub spec: Spec,
+    pub spec: PlanSpec,
     /// The commit against which the plan's work is compared.
     pub base_commit: String,
 }
 
 /// A plan and its open decision, read in one transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct StoredPlan {
     /// The plan.
     pub plan: Plan,
     /// The open decision of the plan.
@@ -234,7 +234,7 @@ impl Plan {
     }
 
     /// Makes the next run start at this commit, and moves the branch there first.
-    pub(crate) fn take_up(&mut self, commit: String, why: TakeUp) {
+    pub(crate) fn take_up(&mut self, commit: String, why: RestartReason) {
         self.work_from = Some(commit.clone());
         self.take_up = Some(commit);
         self.take_up_why = why;
@@ -246,7 +246,7 @@ impl Plan {
     }
 
     /// Returns the usage of all runs, as far as it is recorded.
-    pub fn used(&self) -> Spent {
+    pub fn used(&self) -> ResourceUsage {
         self.spent.plus(self.run_spent)
     }
 

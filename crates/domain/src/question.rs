@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::decide::REVERSIONS_MAX;
 use crate::{
     Act, Budget, DecisionKind, DecisionOption, Interruption, OptionEffect, POSTPONED_MAX, Phase, Plan,
-    Postponed, Question, SentBack, Spec, counted,
+    PlanSpec, Postponed, Question, RejectedBy, counted,
 };
 
 impl Question {
@@ -16,7 +16,7 @@ impl Question {
     pub const ANSWERED: &'static str = "answered";
 
     /// Returns the gate question that a profile asks before a phase.
-    pub fn gate(before: Phase, spec: &Spec) -> Question {
+    pub fn gate(before: Phase, spec: &PlanSpec) -> Question {
         let profile = &spec.profile.name;
         let text = match (before, spec.target.named()) {
             (Phase::Apply, Some(branch)) => {
@@ -198,15 +198,15 @@ impl Question {
     /// Returns the question to ask when a result was sent back to its agent the maximum number of times.
     /// `head` is the work so far, from which another round continues.
     pub fn rounds_used_up(
-        kind: SentBack,
+        kind: RejectedBy,
         rounds: usize,
         reasons: &[String],
         head: &str,
         plan: &Plan,
     ) -> Question {
         let (kind, what) = match kind {
-            SentBack::Validation => (DecisionKind::Validation, "still fails its validations"),
-            SentBack::Review => (DecisionKind::Review, "is still refused by its reviewers"),
+            RejectedBy::Validation => (DecisionKind::Validation, "still fails its validations"),
+            RejectedBy::Review => (DecisionKind::Review, "is still refused by its reviewers"),
         };
         let goes_on = OptionEffect::StartFrom { commit: head.to_owned(), replaces: plan.replaces.clone() };
         let mut options = vec![option("another_round", tries_again(plan), goes_on)];

@@ -1,6 +1,6 @@
 //! The reasons for refusing a command. A refusal is an answer, not an error: the plan is unchanged.
 
-use crate::{Authority, DecisionId, Enforcement, Event, Phase, PlanId, RunId, State, ValidationRun};
+use crate::{Authority, DecisionId, Enforcement, Event, Phase, PlanId, RunId, State, ValidationResult};
 
 /// Why a command was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -71,7 +71,7 @@ pub enum Refusal {
     },
     /// Required validations have not passed.
     #[error("required validations failed: {}", names(.0))]
-    Unvalidated(Vec<ValidationRun>),
+    Unvalidated(Vec<ValidationResult>),
     /// Critical reviewers have not acknowledged the result.
     #[error("not acknowledged by {}", .0.join(", "))]
     Unreviewed(Vec<String>),
@@ -132,6 +132,6 @@ fn blocked_text(enforcement: &Enforcement) -> String {
     format!("{} is blocked: {}", enforcement.at, lines.join("; "))
 }
 
-fn names(runs: &[ValidationRun]) -> String {
+fn names(runs: &[ValidationResult]) -> String {
     runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>().join(", ")
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Why the branch moves to the commit at which the next run starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TakeUp {
+pub enum RestartReason {
     /// A person's answer about a divergence.
     #[default]
     Answer,
@@ -34,27 +34,29 @@ pub enum TakeUp {
     Conflict,
 }
 
-impl TakeUp {
+impl RestartReason {
     /// Returns the reason, as text for people.
     pub fn reason(self) -> &'static str {
         match self {
-            TakeUp::Answer => "a person chose other commits",
-            TakeUp::Work => "a person answered, and the next run continues from the kept work",
-            TakeUp::RollBack => "a person rolled the plan back",
-            TakeUp::RateLimit => {
+            RestartReason::Answer => "a person chose other commits",
+            RestartReason::Work => "a person answered, and the next run continues from the kept work",
+            RestartReason::RollBack => "a person rolled the plan back",
+            RestartReason::RateLimit => {
                 "a rate limit stopped the run, and the next one continues from its kept work"
             }
-            TakeUp::Interrupted => "the run was interrupted, and the next one continues its work",
-            TakeUp::Budget => "the budget was used up, and the next run continues from the kept work",
-            TakeUp::Retry => "the phase was retried, and continues from the kept work",
-            TakeUp::StartOver => "the phase was started over from its base",
-            TakeUp::Accepted => "a person accepted the kept work, and the next run validates and reviews it",
-            TakeUp::Review => "a person asked for another review of the proposal",
-            TakeUp::Subplans => {
+            RestartReason::Interrupted => "the run was interrupted, and the next one continues its work",
+            RestartReason::Budget => "the budget was used up, and the next run continues from the kept work",
+            RestartReason::Retry => "the phase was retried, and continues from the kept work",
+            RestartReason::StartOver => "the phase was started over from its base",
+            RestartReason::Accepted => {
+                "a person accepted the kept work, and the next run validates and reviews it"
+            }
+            RestartReason::Review => "a person asked for another review of the proposal",
+            RestartReason::Subplans => {
                 "the results of the subplans were joined, and the next run validates and \
                                  reviews them"
             }
-            TakeUp::Conflict => "the run resolves the conflict of a sibling",
+            RestartReason::Conflict => "the run resolves the conflict of a sibling",
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::{Name, PlanId, RunId, Timestamp, TokenId};
 
 /// The role of a token's bearer. A token with the agent role belongs to one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Role {
+pub enum TokenRole {
     /// A person: has all rights. Only this role answers decisions and creates tokens.
     Human,
     /// A program or a person in charge of operation: all rights except those two.
@@ -21,14 +21,14 @@ pub enum Role {
     Reader,
 }
 
-impl Role {
+impl TokenRole {
     /// Returns the name used in JSON and on the command line.
     pub fn name(&self) -> &'static str {
         match self {
-            Role::Human => "human",
-            Role::Operator => "operator",
-            Role::Agent { .. } => "agent",
-            Role::Reader => "reader",
+            TokenRole::Human => "human",
+            TokenRole::Operator => "operator",
+            TokenRole::Agent { .. } => "agent",
+            TokenRole::Reader => "reader",
         }
     }
 }
@@ -41,7 +41,7 @@ pub struct Token {
     /// The name that actions with this token are recorded under.
     pub name: Name,
     /// The role of its bearer.
-    pub role: Role,
+    pub role: TokenRole,
     /// How the secret is presented.
     pub kind: TokenKind,
     /// When the token was created.

@@ -76,13 +76,13 @@ fn plans_keep_their_names() {
     let pieces = &plans[0].fanout.as_ref().unwrap().pieces;
     every!(
         pieces.iter().map(|piece| &piece.fate),
-        Fate { Open, Ready, Joined, Handed, Failed, Cancelled, Dropped }
+        SubplanStatus { Open, Ready, Joined, Handed, Failed, Cancelled, Dropped }
     );
-    every!(pieces.iter().map(|piece| &piece.task), PieceTask { Words, Action });
-    every!(pieces.iter().filter_map(|piece| piece.favour), Side { Parent, Child });
+    every!(pieces.iter().map(|piece| &piece.task), SubplanTask { Words, Action });
+    every!(pieces.iter().filter_map(|piece| piece.favour), ConflictSide { Parent, Child });
     let places = || plans.iter().filter_map(|plan| plan.place.as_ref());
     every!(places().map(|place| place.turn), Turn { InLine, Called });
-    every!(places().map(|place| place.lands), Lands { WithParent, ByItself });
+    every!(places().map(|place| place.lands), LandsOn { WithParent, ByItself });
     let fanouts = plans.iter().filter_map(|plan| plan.fanout.as_ref());
     every!(fanouts.map(|fanout| fanout.on_failure), OnFailure { Continue, FailFast });
     every!(
@@ -92,7 +92,7 @@ fn plans_keep_their_names() {
     every!(stored("take_over_causes.json"), TakeOverCause { OwnerGone, Interrupted, Stopped, StoppedAbove });
     every!(
         stored("take_up.json"),
-        TakeUp {
+        RestartReason {
             Answer,
             Work,
             RollBack,
@@ -206,7 +206,7 @@ fn decisions_keep_their_names() {
         domain::OptionEffect::Join(how) => Some(how),
         _ => None,
     });
-    every!(joins, JoinHow { Take, Drop, Hand });
+    every!(joins, ConflictResolution { Take, Drop, Hand });
     for decision in &decisions {
         assert_eq!(json!(decision.question.kind), decision.question.kind.name());
     }
@@ -241,7 +241,7 @@ fn sync_outcomes_keep_their_names() {
             Unknown,
         }
     );
-    every!(outcomes.iter().map(domain::SyncOutcome::standing), Standing { Settled, Unsettled, Diverged });
+    every!(outcomes.iter().map(domain::SyncOutcome::standing), SyncStatus { Settled, Unsettled, Diverged });
     let standings: Vec<_> =
         outcomes.iter().map(|outcome| format!("{} {}", outcome.name(), outcome.standing().name())).collect();
     golden::assert_golden(file("sync_standings.txt"), &(standings.join("\n") + "\n"));
@@ -264,7 +264,10 @@ fn rules_projects_actions_and_locks_keep_their_names() {
     every!(invariants.iter().map(|one| &one.rule), Rule { Cel, Command, Text });
     let enforced: domain::Enforced = one("enforced.json");
     let findings = &enforced.enforcement.findings;
-    every!(findings.iter().map(|finding| &finding.check), Check { Held, Violated, Unknown, NotChecked });
+    every!(
+        findings.iter().map(|finding| &finding.check),
+        InvariantCheck { Held, Violated, Unknown, NotChecked }
+    );
     every!(findings.iter().map(|finding| finding.rule), RuleKind { Cel, Command, Text });
     let demands =
         findings.iter().filter_map(|finding| finding.measure.as_ref()).map(|measure| measure.demand);
@@ -281,9 +284,9 @@ fn rules_projects_actions_and_locks_keep_their_names() {
     );
     let locks: Vec<domain::Lock> = stored("locks.json");
     every!(locks.iter().map(|lock| lock.scope), LockScope { Plan, Project });
-    let reviews: Vec<domain::ReviewRun> = stored("reviews.json");
+    let reviews: Vec<domain::ReviewResult> = stored("reviews.json");
     every!(reviews.iter().map(|review| &review.opinion), ReviewOpinion { Acknowledged, Refused, Silent });
-    stored::<domain::ValidationRun>("validations.json");
+    stored::<domain::ValidationResult>("validations.json");
 }
 
 /// N5, S5. Breaks when a name that a column holds, or that is written into repositories, changes.
@@ -291,12 +294,12 @@ fn rules_projects_actions_and_locks_keep_their_names() {
 fn names_in_columns_and_repositories_stay() {
     let (plan, run) = (one::<domain::Plan>("plans.json").id, domain::RunId::from_random(1));
     let roles = [
-        domain::Role::Human,
-        domain::Role::Operator,
-        domain::Role::Agent { plan, run },
-        domain::Role::Reader,
+        domain::TokenRole::Human,
+        domain::TokenRole::Operator,
+        domain::TokenRole::Agent { plan, run },
+        domain::TokenRole::Reader,
     ];
-    every!(&roles, Role { Human, Operator, Agent, Reader });
+    every!(&roles, TokenRole { Human, Operator, Agent, Reader });
     let kinds = [
         domain::TokenKind::Bearer,
         domain::TokenKind::Machine,
@@ -307,7 +310,7 @@ fn names_in_columns_and_repositories_stay() {
     let profiles = domain::Profile::built_in();
     let names = json!({
         "authorities": domain::Authority::ALL.map(domain::Authority::name),
-        "token_roles": roles.iter().map(domain::Role::name).collect::<Vec<_>>(),
+        "token_roles": roles.iter().map(domain::TokenRole::name).collect::<Vec<_>>(),
         "token_kinds": kinds.map(domain::TokenKind::name),
         "profiles": profiles.iter().map(|profile| &profile.name).collect::<Vec<_>>(),
         "id_prefixes": [
@@ -444,7 +447,7 @@ fn events() -> Vec<domain::Event> {
         Event::LockBroken { owner: text(), reason: text() },
         Event::Alert { priority: "high", text: text() },
     ]);
-    let mut failed: domain::ValidationRun = one("validations.json");
+    let mut failed: domain::ValidationResult = one("validations.json");
     events.push(Event::Validated(failed.clone()));
     failed.passed = true;
     events.push(Event::Validated(failed));

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use drydock_api::{BoxFuture, Code, Problem};
-use drydock_domain::{Role, Token, TokenKind, TokenState};
+use drydock_domain::{Token, TokenKind, TokenRole, TokenState};
 use drydock_engine::{Engine, EngineError};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -289,7 +289,7 @@ fn terms(address: SocketAddr, wish: Option<Tokens>, config: Server) -> (Tokens, 
 async fn require_person(engine: &Engine, listen: &str) -> Result<(), Box<Problem>> {
     let tokens = engine.tokens().await.map_err(|error| Box::new(problem(&error)))?;
     let is_a_persons = |token: &Token| {
-        (&token.role, token.kind, token.state) == (&Role::Human, TokenKind::Bearer, TokenState::Valid)
+        (&token.role, token.kind, token.state) == (&TokenRole::Human, TokenKind::Bearer, TokenState::Valid)
     };
     if tokens.iter().any(is_a_persons) {
         return Ok(());

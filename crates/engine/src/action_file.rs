@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use drydock_domain::{
-    Action, AgentRoles, Argument, Invariant, InvariantScope, Name, Phase, Reviewer, Rule, Timestamp,
-    Validation, WrittenBudget,
+    Action, ActionArgument, Invariant, InvariantScope, Name, Phase, PlanAgents, RawBudget, ReviewerSpec,
+    Rule, Timestamp, Validation,
 };
 use serde::Deserialize;
 
@@ -26,13 +26,13 @@ struct File {
     #[serde(default)]
     allow_empty: bool,
     #[serde(default)]
-    budget: WrittenBudget,
+    budget: RawBudget,
     #[serde(default)]
-    arguments: BTreeMap<Name, Argument>,
+    arguments: BTreeMap<Name, ActionArgument>,
     #[serde(default)]
-    agents: AgentRoles,
+    agents: PlanAgents,
     #[serde(default)]
-    reviewers: Vec<Reviewer>,
+    reviewers: Vec<ReviewerSpec>,
     #[serde(default)]
     validations: Vec<Validation>,
     #[serde(default)]

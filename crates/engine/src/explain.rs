@@ -2,7 +2,7 @@
 //! work, and the choices of its agents. This module only collects facts. The caller writes the sentences.
 
 use drydock_domain::{
-    CHOICES_MAX, Choice, DecisionKind, Phase, Plan, Recorded, RunId, Timestamp, put_choice,
+    CHOICES_MAX, Choice, DecisionKind, Phase, Plan, RunId, StoredEvent, Timestamp, put_choice,
 };
 use drydock_store::EventFilter;
 use serde_json::Value;
@@ -104,7 +104,7 @@ struct Gathering {
 }
 
 impl Gathering {
-    fn hear(&mut self, event: &Recorded) {
+    fn hear(&mut self, event: &StoredEvent) {
         let told = |name: &str| text(&event.details[name]);
         let said = |name: &str| Said { at: event.at, text: told(name) };
         let refused = |by: String, proposal, reason| Refused {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
-use drydock_domain::{PlanId, Recorded, told};
+use drydock_domain::{PlanId, StoredEvent, told};
 use drydock_store::{EventFilter, StoreError};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -35,7 +35,7 @@ const BEYOND_WAIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Shown {
     /// The event.
-    pub event: Recorded,
+    pub event: StoredEvent,
     /// The event as JSON, in the form that every interface uses.
     pub json: String,
 }
@@ -53,7 +53,7 @@ pub struct Interest {
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventPage {
     /// The events, oldest first.
-    pub events: Vec<Recorded>,
+    pub events: Vec<StoredEvent>,
     /// The position to continue after, if there may be more events now.
     pub next: Option<i64>,
     /// The end of the feed, if the requested position is beyond it.
@@ -96,7 +96,7 @@ pub enum News {
 }
 
 impl Interest {
-    fn includes(&self, event: &Recorded) -> bool {
+    fn includes(&self, event: &StoredEvent) -> bool {
         self.plan.as_ref().is_none_or(|plan| event.plan.as_ref() == Some(plan))
             && self.kinds.as_ref().is_none_or(|kinds| kinds.means(&event.kind))
     }
@@ -165,7 +165,7 @@ impl Engine {
             let (length, last) = (page.len() as i64, page.last().map_or(from, |event| event.seq));
             for event in page.into_iter().filter(|event| interest.includes(event)) {
                 if events.len() as i64 == limit {
-                    let next = events.last().map(|event: &Recorded| event.seq);
+                    let next = events.last().map(|event: &StoredEvent| event.seq);
                     return Ok(EventPage { events, next, ends_at: None });
                 }
                 events.push(event);
@@ -232,7 +232,7 @@ impl Engine {
         Ok(())
     }
 
-    fn shown(&self, event: Recorded) -> Arc<Shown> {
+    fn shown(&self, event: StoredEvent) -> Arc<Shown> {
         let json = (self.settings().hooks.shape)(event.clone()).to_string();
         Arc::new(Shown { event, json })
     }

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use drydock_domain::{
-    Action, AgentRoles, Argument, BRANCHES, Budget, BudgetError, Invariant, InvariantScope, Name, NewPlan,
-    Phase, Plan, PlanId, Profile, Project, Spec, Target, Validation, create_alerting, shell_word,
+    Action, ActionArgument, BRANCHES, Budget, BudgetError, CreatePlan, Invariant, InvariantScope, Name,
+    Phase, Plan, PlanAgents, PlanId, PlanSpec, Profile, Project, Target, Validation, create_alerting,
+    shell_word,
 };
 
 use crate::action_file::{render, rule_of};
@@ -105,7 +106,7 @@ impl Engine {
             Ok(repository.dirty_paths()?)
         })
         .await?;
-        let new = NewPlan { id, spec, base_commit };
+        let new = CreatePlan { id, spec, base_commit };
         let hold = self.hold(&new.id, "make the plan").await?;
         let transition = create_alerting(new, not_part_of_it(&unseen), &self.context(by.into()));
         let made = self.store().plan_create(hold.lease(), transition).await;
@@ -113,7 +114,7 @@ impl Engine {
         Ok(made?)
     }
 
-    async fn spec(&self, project: &Project, request: Request, id: &PlanId) -> Result<Spec, EngineError> {
+    async fn spec(&self, project: &Project, request: Request, id: &PlanId) -> Result<PlanSpec, EngineError> {
         let mut invariants = Vec::new();
         for rule in request.invariants {
             let rule = rule.at_scope(InvariantScope::Plan(id.clone()))?;
@@ -149,7 +150,7 @@ impl Engine {
         project: &Project,
         asked: Asked,
         parent: &Profile,
-    ) -> Result<Spec, EngineError> {
+    ) -> Result<PlanSpec, EngineError> {
         let (mut spec, own) = match asked {
             Asked::Task(task) => (self.plain_spec(project, task, None)?, false),
             Asked::Action { name, arguments } => {
@@ -173,11 +174,11 @@ impl Engine {
         project: &Project,
         task: String,
         profile: Option<String>,
-    ) -> Result<Spec, EngineError> {
+    ) -> Result<PlanSpec, EngineError> {
         if task.trim().is_empty() {
             return Err(EngineError::invalid("the task is empty", "describe the task in a sentence"));
         }
-        Ok(Spec {
+        Ok(PlanSpec {
             action: PLAIN_TASK.parse().expect("the constant is a valid name"),
             project: project.name.clone(),
             target: Target::branch(&project.target),
@@ -185,7 +186,7 @@ impl Engine {
             definition_of_done: None,
             arguments: BTreeMap::new(),
             profile: self.profile(profile.as_deref())?,
-            agents: AgentRoles::default(),
+            agents: PlanAgents::default(),
             validations: project.validations.clone(),
             invariants: Vec::new(),
             allow_empty: false,
@@ -199,7 +200,7 @@ impl Engine {
         action: Action,
         given: BTreeMap<String, String>,
         profile: Option<String>,
-    ) -> Result<Spec, EngineError> {
+    ) -> Result<PlanSpec, EngineError> {
         let arguments = complete(&action.arguments, given, &action.name)?;
         let rendered = |template: &str| {
             render(template, &arguments).map_err(|error| {
@@ -210,7 +211,7 @@ impl Engine {
         };
         let task = rendered(&action.description)?;
         let definition_of_done = action.definition_of_done.as_deref().map(rendered).transpose()?;
-        Ok(Spec {
+        Ok(PlanSpec {
             project: project.name.clone(),
             target: Target::branch(&project.target),
             task,
@@ -237,13 +238,13 @@ impl Engine {
     }
 
     /// Returns the agent that does the work of a plan: the one that the plan names, else `[defaults] agent`.
-    pub(crate) fn writer<'e>(&'e self, roles: &'e AgentRoles) -> Option<&'e str> {
+    pub(crate) fn writer<'e>(&'e self, roles: &'e PlanAgents) -> Option<&'e str> {
         roles.execute.as_deref().or(self.settings().default_agent.as_deref())
     }
 
     /// Refuses a plan without an agent, and agents that the configuration does not have. Whether their
     /// programs are installed is known only on the machine where they run.
-    fn require_agents(&self, roles: &AgentRoles) -> Result<(), EngineError> {
+    fn require_agents(&self, roles: &PlanAgents) -> Result<(), EngineError> {
         self.known_agents(roles)?;
         match (self.writer(roles), &roles.strategize) {
             (Some(writer), _) => self.known_agent(writer),
@@ -258,7 +259,7 @@ impl Engine {
     }
 
     /// Refuses agents that this process is not configured with.
-    pub(crate) fn known_agents(&self, roles: &AgentRoles) -> Result<(), EngineError> {
+    pub(crate) fn known_agents(&self, roles: &PlanAgents) -> Result<(), EngineError> {
         let reviewers = roles.reviewers.iter().map(|reviewer| &reviewer.agent);
         roles
             .strategize
@@ -309,7 +310,7 @@ fn not_part_of_it(unseen: &[String]) -> Option<String> {
 /// Returns the arguments with defaults filled in. An unknown or missing argument is an error that lists all
 /// arguments of the action.
 fn complete(
-    declared: &BTreeMap<Name, Argument>,
+    declared: &BTreeMap<Name, ActionArgument>,
     given: BTreeMap<String, String>,
     action: &Name,
 ) -> Result<BTreeMap<String, String>, EngineError> {

@@ -1,7 +1,7 @@
 //! The commands that a stored plan accepts now. This module reads the plan's open decision, the latest
 //! enforcement of its rules and its lock; `domain` derives the offers from them.
 
-use drydock_domain::{Authority, Enforcement, Offer, Plan, Snapshot, State, offers, offers_unheld};
+use drydock_domain::{Authority, Enforcement, Offer, Plan, State, StoredPlan, offers, offers_unheld};
 use drydock_store::Sighted;
 
 use crate::engine::Engine;
@@ -46,6 +46,6 @@ impl Engine {
             Some(id) => Some(self.decision(id.as_str()).await?),
             None => None,
         };
-        Ok(Sighted { snapshot: Snapshot { plan: plan.clone(), pending }, enforced: None, held: true })
+        Ok(Sighted { snapshot: StoredPlan { plan: plan.clone(), pending }, enforced: None, held: true })
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use drydock_domain::{Role, Token};
+use drydock_domain::{Token, TokenRole};
 use drydock_store::KeptToken;
 use tokio::time::Instant;
 
@@ -52,8 +52,8 @@ impl Recall {
     /// run, which does not change the token's row, so it is never cached.
     pub(crate) fn keep(&self, turn: Turn, digest: Digest, kept: &KeptToken) {
         match kept.token.role {
-            Role::Human | Role::Operator | Role::Reader => {}
-            Role::Agent { .. } => return,
+            TokenRole::Human | TokenRole::Operator | TokenRole::Reader => {}
+            TokenRole::Agent { .. } => return,
         }
         let until = turn.began + kept.left.map_or(REMEMBERED, |left| left.min(REMEMBERED));
         let mut known = self.lock();
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use drydock_domain::{PlanId, RunId, Timestamp, TokenId, TokenKind, TokenState};
 
-    fn kept(role: Role, left: Option<Duration>) -> KeptToken {
+    fn kept(role: TokenRole, left: Option<Duration>) -> KeptToken {
         let token = Token {
             id: TokenId::from_random(1),
             name: "laptop".parse().unwrap(),
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn what_was_asked_before_something_was_forgotten_is_not_remembered() {
         let recall = Recall::default();
-        let (early, reader) = (recall.turn(), kept(Role::Reader, None));
+        let (early, reader) = (recall.turn(), kept(TokenRole::Reader, None));
         recall.keep(early, [1; 32], &reader);
         assert_eq!(recall.find(&[1; 32]), Some(reader.token.clone()));
         assert_eq!(recall.find(&[2; 32]), None);
@@ -119,10 +119,10 @@ mod tests {
     #[test]
     fn what_may_be_over_in_a_moment_is_not_remembered() {
         let recall = Recall::default();
-        recall.keep(recall.turn(), [1; 32], &kept(Role::Human, Some(Duration::ZERO)));
+        recall.keep(recall.turn(), [1; 32], &kept(TokenRole::Human, Some(Duration::ZERO)));
         let (plan, run) = (PlanId::from_random(1), RunId::from_random(1));
-        recall.keep(recall.turn(), [2; 32], &kept(Role::Agent { plan, run }, None));
-        recall.keep(recall.turn(), [3; 32], &kept(Role::Human, Some(Duration::from_secs(3_600))));
+        recall.keep(recall.turn(), [2; 32], &kept(TokenRole::Agent { plan, run }, None));
+        recall.keep(recall.turn(), [3; 32], &kept(TokenRole::Human, Some(Duration::from_secs(3_600))));
         assert_eq!([1, 2, 3].map(|digit| recall.find(&[digit; 32]).is_some()), [false, false, true]);
     }
 
@@ -133,7 +133,7 @@ mod tests {
         for number in 0..2 * TOKENS_MAX {
             let mut digest = [0; 32];
             digest[..8].copy_from_slice(&number.to_le_bytes());
-            recall.keep(recall.turn(), digest, &kept(Role::Reader, Some(Duration::from_secs(3_600))));
+            recall.keep(recall.turn(), digest, &kept(TokenRole::Reader, Some(Duration::from_secs(3_600))));
         }
         assert!(recall.lock().tokens.len() <= TOKENS_MAX);
     }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use drydock_domain::{Name, Role, Token, TokenId, TokenKind};
+use drydock_domain::{Name, Token, TokenId, TokenKind, TokenRole};
 use drydock_store::{NewSession, NewToken as Kept};
 
 use crate::engine::Engine;
@@ -83,14 +83,14 @@ impl Engine {
         made_by: Option<&TokenId>,
     ) -> Result<(Token, Secret), EngineError> {
         let secret = fresh(match kind {
-            TokenKind::Bearer | TokenKind::Machine => Role::Human.name(),
+            TokenKind::Bearer | TokenKind::Machine => TokenRole::Human.name(),
             TokenKind::Session | TokenKind::Link => kind.name(),
         });
         let digest = digest_of(secret.reveal());
         let id = id_of(&digest);
         let mark: String = id.as_str().chars().skip_while(|c| *c != '-').skip(1).take(MARK).collect();
         let (name, life, made_by) = (named(label, &mark), Some(life), made_by.cloned());
-        let kept = Kept { id, digest: hex(&digest), name, role: Role::Human, kind, life, made_by };
+        let kept = Kept { id, digest: hex(&digest), name, role: TokenRole::Human, kind, life, made_by };
         Ok((self.token_keep(kept).await?, secret))
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use drydock_domain::{
     Advance, Answer, Authority, Changes, Command, Decision, DecisionOption, DecisionStatus, Enforcement,
-    Next, OptionEffect, Phase, Plan, PlanId, Progress, Refusal, Remains, Resolution, Stage, State,
+    NextPhase, OptionEffect, Phase, Plan, PlanId, Progress, Refusal, Remains, Resolution, Stage, State,
     TakeOverCause, admit,
 };
 use drydock_store::{Request, RequestKind};
@@ -76,7 +76,7 @@ impl Engine {
     }
 
     /// Advances to the next phase; a person's request is also the approval.
-    pub async fn advance(&self, plan: &PlanId, to: Next, caller: &Caller) -> Result<Plan, EngineError> {
+    pub async fn advance(&self, plan: &PlanId, to: NextPhase, caller: &Caller) -> Result<Plan, EngineError> {
         let hold = self.hold_at_rest(plan, "start the next phase").await?;
         let done = self.advance_held(&hold, plan, to, None, caller).await;
         hold.release().await;
@@ -87,7 +87,7 @@ impl Engine {
         &self,
         hold: &Hold,
         id: &PlanId,
-        to: Next,
+        to: NextPhase,
         note: Option<String>,
         caller: &Caller,
     ) -> Result<Plan, EngineError> {
@@ -102,8 +102,8 @@ impl Engine {
         }
         let ready = matches!(
             (&plan.stage, to),
-            (Stage::Strategize(Progress::Reached(_)), Next::Execute)
-                | (Stage::Execute(Progress::Reached(_)), Next::Apply)
+            (Stage::Strategize(Progress::Reached(_)), NextPhase::Execute)
+                | (Stage::Execute(Progress::Reached(_)), NextPhase::Apply)
         );
         // Reading the outside facts only pays off if the state machine could accept the command. The lock is
         // renewed until it is released, so that cannot change in between.
@@ -141,12 +141,12 @@ impl Engine {
         Ok(self.issue(hold, Command::Approve { note, enforcement }, caller).await?.plan)
     }
 
-    async fn advance_facts(&self, plan: &Plan, to: Next) -> Result<(Enforcement, Changes), EngineError> {
+    async fn advance_facts(&self, plan: &Plan, to: NextPhase) -> Result<(Enforcement, Changes), EngineError> {
         let project = self.project(plan.spec.project.as_str()).await?;
         let subject = Subject::of(plan)?;
         let changes = match to {
-            Next::Execute => Changes::Something,
-            Next::Apply => {
+            NextPhase::Execute => Changes::Something,
+            NextPhase::Apply => {
                 let (repository, subject) = (self.repository(&project).await?, subject.clone());
                 let changed = task::blocking(move || repository.changes(&subject.from, &subject.to)).await?;
                 if changed.is_empty() { Changes::Nothing } else { Changes::Something }
@@ -245,10 +245,10 @@ impl Engine {
         };
         match (effect, &plan.stage) {
             (Some(OptionEffect::Approve), Stage::Strategize(Progress::Reached(_))) => {
-                self.advance_held(hold, &plan.id, Next::Execute, note, caller).await
+                self.advance_held(hold, &plan.id, NextPhase::Execute, note, caller).await
             }
             (Some(OptionEffect::Approve), Stage::Execute(Progress::Reached(_))) => {
-                self.advance_held(hold, &plan.id, Next::Apply, note, caller).await
+                self.advance_held(hold, &plan.id, NextPhase::Apply, note, caller).await
             }
             (Some(OptionEffect::Approve), _) => self.approve_held(hold, &plan, note, caller).await,
             (

@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use drydock_domain::{RunId, Spent};
+use drydock_domain::{ResourceUsage, RunId};
 use tokio::time::Instant;
 
 /// Counts the usage of one run.
@@ -15,7 +15,7 @@ pub(crate) struct Tally {
 #[derive(Debug)]
 struct Tallied {
     run: RunId,
-    used: Spent,
+    used: ResourceUsage,
     /// When the run started; `None` for a run of a process that is gone.
     since: Option<Instant>,
 }
@@ -23,7 +23,7 @@ struct Tallied {
 impl Tally {
     /// Starts counting for a run, including its time.
     pub(crate) fn begin(&self, run: RunId) {
-        *self.lock() = Some(Tallied { run, used: Spent::default(), since: Some(Instant::now()) });
+        *self.lock() = Some(Tallied { run, used: ResourceUsage::default(), since: Some(Instant::now()) });
     }
 
     pub(crate) fn end(&self) {
@@ -31,22 +31,22 @@ impl Tally {
     }
 
     /// Sets the usage that another process reported for a run before it exited.
-    pub(crate) fn recover(&self, run: RunId, used: Spent) {
+    pub(crate) fn recover(&self, run: RunId, used: ResourceUsage) {
         *self.lock() = Some(Tallied { run, used, since: None });
     }
 
-    pub(crate) fn add(&self, more: Spent) {
+    pub(crate) fn add(&self, more: ResourceUsage) {
         if let Some(tallied) = self.lock().as_mut() {
             tallied.used = tallied.used.plus(more);
         }
     }
 
     /// Returns the run and its usage so far.
-    pub(crate) fn read(&self) -> Option<(RunId, Spent)> {
+    pub(crate) fn read(&self) -> Option<(RunId, ResourceUsage)> {
         let tallied = self.lock();
         let Tallied { run, used, since } = tallied.as_ref()?;
         let passed = since.map_or(0, |since| u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX));
-        Some((run.clone(), used.plus(Spent { wall_ms: passed, ..Spent::default() })))
+        Some((run.clone(), used.plus(ResourceUsage { wall_ms: passed, ..ResourceUsage::default() })))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Tallied>> {

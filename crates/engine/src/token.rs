@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use drydock_domain::{Name, PlanId, Role, RunId, State, Token, TokenId, TokenKind, TokenState, told};
+use drydock_domain::{Name, PlanId, RunId, State, Token, TokenId, TokenKind, TokenRole, TokenState, told};
 use drydock_store::{KeptToken, NewToken as Kept, PlanFilter, RevokedToken, Store, TokenAdded};
 use ring::{digest, hmac};
 
@@ -95,12 +95,12 @@ impl Engine {
             return Err(EngineError::invalid(text, "use for example 30d, or leave it out"));
         }
         let role = match new.role {
-            NewRole::Human => Role::Human,
-            NewRole::Operator => Role::Operator,
-            NewRole::Reader => Role::Reader,
+            NewRole::Human => TokenRole::Human,
+            NewRole::Operator => TokenRole::Operator,
+            NewRole::Reader => TokenRole::Reader,
             NewRole::Agent(run) => {
                 let (plan, run) = self.run_under_way(&run).await?;
-                Role::Agent { plan, run }
+                TokenRole::Agent { plan, run }
             }
         };
         let secret = fresh(role.name());
@@ -221,8 +221,8 @@ impl Engine {
         Ok(found.filter(|kept| is_same(&hex(digest), &kept.digest) && kept.token.kind.shown() == shown))
     }
 
-    async fn is_of_a_run_that_is_over(&self, role: &Role) -> Result<bool, EngineError> {
-        let Role::Agent { plan, run } = role else { return Ok(false) };
+    async fn is_of_a_run_that_is_over(&self, role: &TokenRole) -> Result<bool, EngineError> {
+        let TokenRole::Agent { plan, run } = role else { return Ok(false) };
         let plan = self.store().plan_fetch(plan).await?;
         Ok(plan.is_none_or(|plan| {
             let is_under_way = matches!(plan.stage.state(), State::Processing | State::Waiting);
@@ -237,7 +237,7 @@ impl Engine {
         plan: &PlanId,
         run: &RunId,
     ) -> Result<(TokenId, Secret), EngineError> {
-        let role = Role::Agent { plan: plan.clone(), run: run.clone() };
+        let role = TokenRole::Agent { plan: plan.clone(), run: run.clone() };
         let secret = fresh(role.name());
         let digest = digest_of(secret.reveal());
         let name: Name = run.as_str().parse().expect("letters, digits and a dash are a name");

@@ -4,7 +4,7 @@
 
 use drydock_domain::{
     Authority, Complete, Decision, DecisionKind, Enforcement, Lock, LockScope, Offer, Plan, Postponed,
-    Progress, Recorded, Settled, Stage, Turn, counted,
+    Progress, Settled, Stage, StoredEvent, Turn, counted,
 };
 
 use crate::engine::Engine;
@@ -94,9 +94,10 @@ fn blocks(enforcement: &Enforcement) -> Vec<String> {
 }
 
 /// Names the newest commit by which someone else moved the plan's branch on the remote.
-fn remote_move(recent: &[Recorded]) -> Option<String> {
+fn remote_move(recent: &[StoredEvent]) -> Option<String> {
     let synced = recent.iter().filter(|event| event.kind.starts_with("sync."));
-    let arrived = |event: &Recorded| event.details["arrived"].as_array().and_then(|all| all.last().cloned());
+    let arrived =
+        |event: &StoredEvent| event.details["arrived"].as_array().and_then(|all| all.last().cloned());
     let commit = synced.filter_map(arrived).next()?;
     let part = |name: &str| commit[name].as_str().unwrap_or_default().to_owned();
     Some(format!(

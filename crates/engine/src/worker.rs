@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use drydock_domain::{Command, Effect, Met, Next, Refusal, Timestamp, told};
+use drydock_domain::{BlockedBy, Command, Effect, NextPhase, Refusal, Timestamp, told};
 use drydock_store::{Claim, ClaimOrder};
 
 use crate::absent::cannot_open;
@@ -100,8 +100,8 @@ impl Engine {
         let done = match claim.effect {
             Effect::DrivePhase(phase) => self.drive_claimed(claim.plan.clone(), phase).await.map(drop),
             Effect::Tend => return self.perform_tending(&claim).await,
-            Effect::AdvanceToExecute => self.advance_unasked(&claim, Next::Execute).await,
-            Effect::AdvanceToApply => self.advance_unasked(&claim, Next::Apply).await,
+            Effect::AdvanceToExecute => self.advance_unasked(&claim, NextPhase::Execute).await,
+            Effect::AdvanceToApply => self.advance_unasked(&claim, NextPhase::Apply).await,
         };
         let Err(error) = done else { return Ok(()) };
         if cannot_open(&error) {
@@ -153,7 +153,7 @@ impl Engine {
         Ok(())
     }
 
-    async fn advance_unasked(&self, claim: &Claim, to: Next) -> Result<(), EngineError> {
+    async fn advance_unasked(&self, claim: &Claim, to: NextPhase) -> Result<(), EngineError> {
         let hold = self.hold(&claim.plan, "start the next phase").await?;
         let done = self.advance_held(&hold, &claim.plan, to, None, &Caller::worker()).await;
         hold.release().await;
@@ -174,10 +174,10 @@ fn put_back_failed(claim: &Claim, error: &EngineError) {
 }
 
 /// Returns the obstacle for the question to a person.
-fn obstacle(met: &EngineError) -> Met {
+fn obstacle(met: &EngineError) -> BlockedBy {
     match met {
-        EngineError::Refused(Refusal::NothingChanged) => Met::NothingChanged,
-        other => Met::Obstacle(told(other)),
+        EngineError::Refused(Refusal::NothingChanged) => BlockedBy::NothingChanged,
+        other => BlockedBy::Obstacle(told(other)),
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn a_question_about_an_obstacle_names_its_cause() {
         let source = std::io::Error::other("no space left");
-        let Met::Obstacle(text) =
+        let BlockedBy::Obstacle(text) =
             obstacle(&EngineError::File { attempt: "make a directory".to_owned(), source })
         else {
             panic!("it is not an obstacle");

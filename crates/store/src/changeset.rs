@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use drydock_domain::{
-    ChangeOp, Changeset, ChangesetId, ChangesetState, Entry, Event, IdPrefix, NewEntry, PlanId, Refusal,
-    RunId, Snapshot, State,
+    ChangeOp, Changeset, ChangesetEntry, ChangesetId, ChangesetState, Event, IdPrefix, PathChange, PlanId,
+    Refusal, RunId, State, StoredPlan,
 };
 
 use crate::event::{About, append};
@@ -49,7 +49,7 @@ impl Store {
     pub fn changeset_record(
         &self,
         handle: &ChangesetHandle,
-        changes: Vec<NewEntry>,
+        changes: Vec<PathChange>,
     ) -> BoxFuture<'_, Result<i64, RecordError>> {
         let handle =
             ChangesetHandle { id: handle.id.clone(), plan: handle.plan.clone(), grip: handle.grip.clone() };
@@ -111,7 +111,7 @@ async fn open(
     Ok(Verdict::Keep(Ok(handle)))
 }
 
-fn not_running(snapshot: &Snapshot, run: &RunId) -> Option<Refusal> {
+fn not_running(snapshot: &StoredPlan, run: &RunId) -> Option<Refusal> {
     let plan = &snapshot.plan;
     if plan.run.as_ref() != Some(run) {
         return Some(Refusal::StaleRun { given: run.clone(), current: plan.run.clone() });
@@ -126,7 +126,7 @@ const ENTRY: &str = "INSERT INTO entries (changeset, seq, path, op, from_path, b
 async fn record(
     tx: &mut Tx<'_>,
     handle: ChangesetHandle,
-    changes: Vec<NewEntry>,
+    changes: Vec<PathChange>,
 ) -> Result<Verdict<Result<i64, RecordError>>, StoreError> {
     tx.quiet();
     let (id, grip) = (handle.id, handle.grip);
@@ -198,7 +198,7 @@ const ENTRIES: &str = "SELECT changeset, seq, path, op, from_path, before, after
 async fn list(tx: &mut Tx<'_>, wanted: Vec<Statement>) -> Result<Vec<Changeset>, StoreError> {
     let answers = tx.finish(wanted).await?;
     let [changesets, entries] = answers.as_slice() else { return Ok(Vec::new()) };
-    let mut by_changeset: HashMap<&str, Vec<Entry>> = HashMap::new();
+    let mut by_changeset: HashMap<&str, Vec<ChangesetEntry>> = HashMap::new();
     for row in entries {
         by_changeset.entry(row.text(0)?).or_default().push(entry_from(row)?);
     }
@@ -221,7 +221,7 @@ async fn find(tx: &mut Tx<'_>, prefix: IdPrefix) -> Result<Found<Changeset>, Sto
     changeset_from(&row, entries).map(Found::One)
 }
 
-fn changeset_from(row: &Row, entries: Vec<Entry>) -> Result<Changeset, StoreError> {
+fn changeset_from(row: &Row, entries: Vec<ChangesetEntry>) -> Result<Changeset, StoreError> {
     let id = row.text(0)?;
     let damaged = |reason: String| StoreError::damaged("changesets", id, reason);
     let state = match row.text(4)? {
@@ -240,7 +240,7 @@ fn changeset_from(row: &Row, entries: Vec<Entry>) -> Result<Changeset, StoreErro
     })
 }
 
-fn entry_from(row: &Row) -> Result<Entry, StoreError> {
+fn entry_from(row: &Row) -> Result<ChangesetEntry, StoreError> {
     let op = match row.text(3)? {
         "create" => ChangeOp::Create,
         "modify" => ChangeOp::Modify,
@@ -251,7 +251,12 @@ fn entry_from(row: &Row) -> Result<Entry, StoreError> {
         }
     };
     let owned = |column| row.text_or_null(column).map(|text| text.map(str::to_owned));
-    let change =
-        NewEntry { path: row.text(2)?.to_owned(), op, from: owned(4)?, before: owned(5)?, after: owned(6)? };
-    Ok(Entry { seq: row.int(1)?, change, at: row.time(7)? })
+    let change = PathChange {
+        path: row.text(2)?.to_owned(),
+        op,
+        from: owned(4)?,
+        before: owned(5)?,
+        after: owned(6)?,
+    };
+    Ok(ChangesetEntry { seq: row.int(1)?, change, at: row.time(7)? })
 }

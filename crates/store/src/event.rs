@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use drydock_domain::{Event, Plan, PlanId, Recorded, RunId};
+use drydock_domain::{Event, Plan, PlanId, RunId, StoredEvent};
 use serde_json::Value as Json;
 
 use crate::store::Engine;
@@ -95,7 +95,7 @@ fn params(about: &About, event: &Event, details: Json) -> [Value; 5] {
 impl Store {
     /// Returns events in order. All events committed before the call are included, and no event appears later
     /// with a smaller number than one already returned.
-    pub fn event_list(&self, filter: &EventFilter) -> BoxFuture<'_, Result<Vec<Recorded>, StoreError>> {
+    pub fn event_list(&self, filter: &EventFilter) -> BoxFuture<'_, Result<Vec<StoredEvent>, StoreError>> {
         let filter = filter.clone();
         Box::pin(async move {
             self.number_events().await?;
@@ -137,7 +137,7 @@ impl Store {
         &self,
         plan: &PlanId,
         limit: i64,
-    ) -> BoxFuture<'_, Result<Vec<Recorded>, StoreError>> {
+    ) -> BoxFuture<'_, Result<Vec<StoredEvent>, StoreError>> {
         let statement = recent(plan, limit);
         Box::pin(async move {
             self.number_events().await?;
@@ -164,7 +164,7 @@ pub(crate) fn recent(plan: &PlanId, limit: i64) -> Statement {
     Statement::new(sql, [plan.as_str().into(), limit.into()])
 }
 
-async fn list(tx: &mut Tx<'_>, filter: EventFilter) -> Result<Vec<Recorded>, StoreError> {
+async fn list(tx: &mut Tx<'_>, filter: EventFilter) -> Result<Vec<StoredEvent>, StoreError> {
     let of_plan = if filter.plan.is_some() { "AND plan = $3 " } else { "" };
     let sql = format!(
         "SELECT seq, at, kind, plan, run, revision, details FROM events WHERE seq > $1 {of_plan}ORDER BY seq LIMIT $2"
@@ -174,12 +174,12 @@ async fn list(tx: &mut Tx<'_>, filter: EventFilter) -> Result<Vec<Recorded>, Sto
     tx.last(Statement::composed(sql, params)).await?.iter().map(recorded).collect()
 }
 
-fn recorded(row: &Row) -> Result<Recorded, StoreError> {
+fn recorded(row: &Row) -> Result<StoredEvent, StoreError> {
     let seq = row.int(0)?;
     let damaged = |reason: String| StoreError::damaged("events", seq.to_string(), reason);
     let plan = row.text_or_null(3)?.map(str::parse).transpose();
     let run = row.text_or_null(4)?.map(str::parse).transpose();
-    Ok(Recorded {
+    Ok(StoredEvent {
         seq,
         at: row.time(1)?,
         kind: row.text(2)?.to_owned(),

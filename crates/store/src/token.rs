@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use drydock_domain::{
-    Event, IdPrefix, Name, Role, Timestamp, Token, TokenId, TokenKind, TokenState, counted,
+    Event, IdPrefix, Name, Timestamp, Token, TokenId, TokenKind, TokenRole, TokenState, counted,
 };
 use serde_json::Value as Json;
 
@@ -30,7 +30,7 @@ pub struct NewToken {
     /// The name shown to people.
     pub name: Name,
     /// The role of its bearer.
-    pub role: Role,
+    pub role: TokenRole,
     /// How its secret is presented.
     pub kind: TokenKind,
     /// How long it is valid; `None` means forever.
@@ -355,8 +355,8 @@ fn insertion(new: NewToken, until: Option<Timestamp>) -> Statement {
          ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING RETURNING {COLUMNS}"
     );
     let (plan, run) = match &new.role {
-        Role::Agent { plan, run } => (Some(plan.as_str()), Some(run.as_str())),
-        Role::Human | Role::Operator | Role::Reader => (None, None),
+        TokenRole::Agent { plan, run } => (Some(plan.as_str()), Some(run.as_str())),
+        TokenRole::Human | TokenRole::Operator | TokenRole::Reader => (None, None),
     };
     let params: Vec<Value> = vec![
         new.id.as_str().into(),
@@ -382,10 +382,10 @@ fn token_from(row: &Row) -> Result<Token, StoreError> {
     let id = row.text(0)?.to_owned();
     let damaged = |reason: String| StoreError::damaged("tokens", id.clone(), reason);
     let role = match (row.text(3)?, row.text_or_null(4)?, row.text_or_null(5)?) {
-        ("human", None, None) => Role::Human,
-        ("operator", None, None) => Role::Operator,
-        ("reader", None, None) => Role::Reader,
-        ("agent", Some(plan), Some(run)) => Role::Agent {
+        ("human", None, None) => TokenRole::Human,
+        ("operator", None, None) => TokenRole::Operator,
+        ("reader", None, None) => TokenRole::Reader,
+        ("agent", Some(plan), Some(run)) => TokenRole::Agent {
             plan: plan.parse().map_err(|error| damaged(format!("{error}")))?,
             run: run.parse().map_err(|error| damaged(format!("{error}")))?,
         },

@@ -6,26 +6,26 @@ use serde_json::json;
 
 use super::finish::completed;
 use super::route::wrong_stage;
-use crate::outcome::{Decided, Draft, Transition};
+use crate::outcome::{Decided, Transition, TransitionBuilder};
 use crate::stage::Common;
 use crate::{
-    Advance, Authority, Changes, Choice, Complete, Context, DecisionKind, Enforcement, Event, Fanout,
-    GrantScope, Lands, Met, NewPlan, Next, Phase, Plan, Progress, Question, Refusal, Snapshot, Spent, Stage,
-    Start, State, TakeUp, Turn,
+    Advance, Authority, BlockedBy, Changes, Choice, Complete, Context, CreatePlan, DecisionKind, Enforcement,
+    Event, Fanout, GrantScope, LandsOn, NextPhase, Phase, Plan, Progress, Question, Refusal, ResourceUsage,
+    RestartReason, Stage, Start, State, StoredPlan, Turn,
 };
 
 /// Returns the transition that creates a plan: `strategize/queued`, with a gate if the profile requires one.
-pub fn create(new: NewPlan, context: &Context) -> Transition {
+pub fn create(new: CreatePlan, context: &Context) -> Transition {
     create_alerting(new, None, context)
 }
 
 /// Like [`create`], with an alert in the same commit.
-pub fn create_alerting(new: NewPlan, alert: Option<String>, context: &Context) -> Transition {
+pub fn create_alerting(new: CreatePlan, alert: Option<String>, context: &Context) -> Transition {
     let asks = new.spec.profile.asks_before(Phase::Strategize);
     let mut plan = fresh(new, context);
     plan.gate = asks.then(|| context.fresh_decision.clone());
     let (task, question) = (plan.spec.task.clone(), Question::gate(Phase::Strategize, &plan.spec));
-    let mut draft = Draft::of(plan, context).event(Event::Created { task });
+    let mut draft = TransitionBuilder::of(plan, context).event(Event::Created { task });
     if asks {
         draft = draft.open(question);
     }
@@ -36,7 +36,7 @@ pub fn create_alerting(new: NewPlan, alert: Option<String>, context: &Context) -
 }
 
 /// Returns a new plan without decisions and without runs.
-pub(crate) fn fresh(new: NewPlan, context: &Context) -> Plan {
+pub(crate) fn fresh(new: CreatePlan, context: &Context) -> Plan {
     Plan {
         root: new.id.clone(),
         id: new.id,
@@ -55,15 +55,15 @@ pub(crate) fn fresh(new: NewPlan, context: &Context) -> Plan {
         called_from: None,
         work_from: None,
         take_up: None,
-        take_up_why: TakeUp::default(),
+        take_up_why: RestartReason::default(),
         replaces: None,
         reexamines: false,
         interruption: None,
         unjudged: false,
         postponed: None,
         budget: new.spec.budget,
-        spent: Spent::default(),
-        run_spent: Spent::default(),
+        spent: ResourceUsage::default(),
+        run_spent: ResourceUsage::default(),
         reserved: None,
         handed: BTreeMap::new(),
         head_commit: None,
@@ -84,7 +84,7 @@ pub(crate) fn fresh(new: NewPlan, context: &Context) -> Plan {
 }
 
 /// `*/queued` → `*/processing`, with a new run.
-pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Result<Decided, Refusal> {
+pub(super) fn start(snapshot: &StoredPlan, start: Start, context: &Context) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     match plan.stage.state() {
         // A run id is used once. Otherwise reports of the ended run would be accepted for the new one.
@@ -107,9 +107,9 @@ pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Res
     if phase != Phase::Apply && !used_up.is_empty() {
         return Err(Refusal::BudgetSpent { used_up, decision: None });
     }
-    let mut draft = pass_gate(snapshot, "start", Pass::Ungated, Draft::after(snapshot, context))?;
+    let mut draft = pass_gate(snapshot, "start", Pass::Ungated, TransitionBuilder::after(snapshot, context))?;
     draft.plan.spent = draft.plan.used();
-    draft.plan.run_spent = Spent::default();
+    draft.plan.run_spent = ResourceUsage::default();
     // The run reserves the rest of the budget until it ends, so that no share of it can be given to a subplan
     // meanwhile.
     let limited = phase != Phase::Apply && !draft.plan.budget.is_unlimited();
@@ -162,7 +162,7 @@ fn may_begin(plan: &Plan) -> Result<(), Refusal> {
 /// A queued, failed or complete Strategize → `strategize/complete`, with the choices of a draft from its
 /// worktree.
 pub(super) fn adopt(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     choices: Vec<Choice>,
     fanout: Option<Fanout>,
     context: &Context,
@@ -193,7 +193,8 @@ pub(super) fn adopt(
             | State::Constrained,
         ) => return Err(wrong_stage(snapshot, "adopt a strategy for")),
     };
-    let mut draft = Draft::after(snapshot, context).event(Event::StrategyAdopted { choices: choices.len() });
+    let mut draft =
+        TransitionBuilder::after(snapshot, context).event(Event::StrategyAdopted { choices: choices.len() });
     draft.plan.choices = choices;
     draft.plan.fanout = fanout;
     if complete {
@@ -204,12 +205,16 @@ pub(super) fn adopt(
 }
 
 /// Opens a gate before the next automatic step; the stage stays the same.
-pub(super) fn hold_back(snapshot: &Snapshot, met: Met, context: &Context) -> Result<Decided, Refusal> {
+pub(super) fn hold_back(
+    snapshot: &StoredPlan,
+    met: BlockedBy,
+    context: &Context,
+) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     if plan.gate.is_some() {
         return Ok(Decided::Already);
     }
-    if met == Met::StoppedAbove {
+    if met == BlockedBy::StoppedAbove {
         return step_back(snapshot, context);
     }
     let next = match (&plan.stage, plan.stage.state()) {
@@ -228,17 +233,17 @@ pub(super) fn hold_back(snapshot: &Snapshot, met: Met, context: &Context) -> Res
         ) => return Err(wrong_stage(snapshot, "hold back")),
     };
     let question = match met {
-        Met::Obstacle(reason) => Question::held_back(next, &reason),
-        Met::NothingChanged => Question::nothing_changed(),
-        Met::Stopped | Met::StoppedAbove => Question::stopped(next, plan.interruption.as_ref()),
+        BlockedBy::Obstacle(reason) => Question::held_back(next, &reason),
+        BlockedBy::NothingChanged => Question::nothing_changed(),
+        BlockedBy::Stopped | BlockedBy::StoppedAbove => Question::stopped(next, plan.interruption.as_ref()),
     };
-    let mut draft = Draft::after(snapshot, context).open(question);
+    let mut draft = TransitionBuilder::after(snapshot, context).open(question);
     draft.plan.gate = Some(context.fresh_decision.clone());
     Ok(draft.done())
 }
 
 /// A subplan with a turn that is not running → waits for its turn again, because its parent was stopped.
-fn step_back(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
+fn step_back(snapshot: &StoredPlan, context: &Context) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     let Some(place) = plan.place.as_ref().filter(|_| plan.awaits_turn()) else {
         return Err(wrong_stage(snapshot, "hold back"));
@@ -246,7 +251,7 @@ fn step_back(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal>
     if place.turn == Turn::InLine {
         return Ok(Decided::Already);
     }
-    let mut draft = Draft::after(snapshot, context);
+    let mut draft = TransitionBuilder::after(snapshot, context);
     if let Some(place) = &mut draft.plan.place {
         place.turn = Turn::InLine;
     }
@@ -256,14 +261,14 @@ fn step_back(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal>
 /// Answers the gate of a queued phase. The phase stays queued, and a worker may start it now. If the
 /// invariants block the phase, the plan and its gate stay unchanged (S0.1).
 pub(super) fn approve(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     note: Option<String>,
     enforcement: Enforcement,
     context: &Context,
 ) -> Result<Decided, Refusal> {
     match snapshot.plan.stage.state() {
         State::Queued => {
-            let draft = Draft::after(snapshot, context);
+            let draft = TransitionBuilder::after(snapshot, context);
             let draft = pass_gate(snapshot, "approve", Pass::by(context, note), draft)?;
             if !enforcement.blocking().is_empty() {
                 return Err(Refusal::Blocked(enforcement));
@@ -279,16 +284,23 @@ pub(super) fn approve(
 }
 
 /// `strategize/complete` → `execute/queued` and `execute/complete` → `apply/queued`.
-pub(super) fn advance(snapshot: &Snapshot, advance: Advance, context: &Context) -> Result<Decided, Refusal> {
+pub(super) fn advance(
+    snapshot: &StoredPlan,
+    advance: Advance,
+    context: &Context,
+) -> Result<Decided, Refusal> {
     let to = advance.to.phase();
     match (&snapshot.plan.stage, advance.to) {
-        (Stage::Strategize(Progress::Reached(_)), Next::Execute)
-        | (Stage::Execute(Progress::Reached(_)), Next::Apply) => {}
+        (Stage::Strategize(Progress::Reached(_)), NextPhase::Execute)
+        | (Stage::Execute(Progress::Reached(_)), NextPhase::Apply) => {}
         (stage, _) if stage.phase() == to && took_effect(stage.state()) => return Ok(Decided::Already),
         (stage, _) if matches!(stage.state(), State::Waiting | State::Errored) => {
             return Err(undecided(snapshot, to.name()));
         }
-        (Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_), Next::Execute | Next::Apply) => {
+        (
+            Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_),
+            NextPhase::Execute | NextPhase::Apply,
+        ) => {
             return Err(wrong_stage(snapshot, to.name()));
         }
     }
@@ -298,25 +310,26 @@ pub(super) fn advance(snapshot: &Snapshot, advance: Advance, context: &Context) 
     }
     // Changes in other projects also count as changes.
     let elsewhere = snapshot.plan.fanout.as_ref().is_some_and(Fanout::is_done_elsewhere);
-    let nothing = advance.to == Next::Apply && advance.changes == Changes::Nothing && !elsewhere;
+    let nothing = advance.to == NextPhase::Apply && advance.changes == Changes::Nothing && !elsewhere;
     if nothing && !snapshot.plan.spec.allow_empty {
         return Err(Refusal::NothingChanged);
     }
-    let draft = Draft::after(snapshot, context).event(Event::InvariantEnforced(advance.enforcement));
+    let draft =
+        TransitionBuilder::after(snapshot, context).event(Event::InvariantEnforced(advance.enforcement));
     let draft = pass_gate(snapshot, to.name(), Pass::by(context, advance.note), draft)?;
     Ok(draft.enter(to.queued()).event(Event::Advanced(to)).done())
 }
 
 /// Refuses to apply a subplan, because its parent joins its result. A subplan of another project lands when
 /// its parent does, and only the engine may request that.
-fn may_land(plan: &Plan, to: Next, context: &Context) -> Result<(), Refusal> {
-    let (Some(place), Some(parent), Next::Apply) = (&plan.place, &plan.parent, to) else {
+fn may_land(plan: &Plan, to: NextPhase, context: &Context) -> Result<(), Refusal> {
+    let (Some(place), Some(parent), NextPhase::Apply) = (&plan.place, &plan.parent, to) else {
         return Ok(());
     };
     match (place.lands, context.authority) {
-        (Lands::ByItself, Authority::Engine) => Ok(()),
-        (Lands::WithParent, _)
-        | (Lands::ByItself, Authority::Person | Authority::Operator | Authority::Agent) => {
+        (LandsOn::ByItself, Authority::Engine) => Ok(()),
+        (LandsOn::WithParent, _)
+        | (LandsOn::ByItself, Authority::Person | Authority::Operator | Authority::Agent) => {
             Err(Refusal::NotCalled { parent: parent.clone() })
         }
     }
@@ -353,11 +366,11 @@ fn took_effect(state: State) -> bool {
 /// Answers the open gate if a person sends the command, otherwise refuses it. A gate whose decision was not
 /// read with the plan stays closed.
 fn pass_gate<'a>(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     command: &'static str,
     pass: Pass,
-    mut draft: Draft<'a>,
-) -> Result<Draft<'a>, Refusal> {
+    mut draft: TransitionBuilder<'a>,
+) -> Result<TransitionBuilder<'a>, Refusal> {
     let note = match (&snapshot.plan.gate, pass) {
         (None, Pass::Ungated) => return Ok(draft),
         (Some(gate), Pass::Ungated) => {
@@ -378,7 +391,7 @@ fn pass_gate<'a>(
 
 /// Returns the refusal for a command that must wait for a person's answer. A failed plan may have an open
 /// decision too.
-pub(super) fn undecided(snapshot: &Snapshot, command: &'static str) -> Refusal {
+pub(super) fn undecided(snapshot: &StoredPlan, command: &'static str) -> Refusal {
     let plan = &snapshot.plan;
     let spent = snapshot.pending.as_ref().filter(|open| open.question.kind == DecisionKind::Budget);
     if let Some(open) = spent {

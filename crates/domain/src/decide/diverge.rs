@@ -5,11 +5,11 @@ use super::begin::undecided;
 use super::fan::wind_up;
 use super::finish::{errored, waiting};
 use super::route::wrong_stage;
-use crate::outcome::{Decided, Draft};
+use crate::outcome::{Decided, TransitionBuilder};
 use crate::stage::Common;
 use crate::{
     Authority, CommitLine, Context, Decision, DecisionKind, Divergence, Event, OnDivergence, Phase, Refusal,
-    Snapshot, State, SyncOutcome, TakeUp,
+    RestartReason, State, StoredPlan, SyncOutcome,
 };
 
 /// Any stage that is not terminal → `*/errored` or `*/waiting`, depending on the policy. If another decision
@@ -17,7 +17,7 @@ use crate::{
 /// the divergence fails. So if a person's sync finds the divergence, the gate is withdrawn in the same
 /// transition (S4.5).
 pub(super) fn diverge(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     divergence: &Divergence,
     context: &Context,
 ) -> Result<Decided, Refusal> {
@@ -33,7 +33,7 @@ pub(super) fn diverge(
         return Ok(Decided::Already);
     }
     let outcome = divergence.outcome().clone();
-    let draft = Draft::after(snapshot, context).event(Event::Synced(outcome.clone()));
+    let draft = TransitionBuilder::after(snapshot, context).event(Event::Synced(outcome.clone()));
     let Some(open) = snapshot.plan.pending_decision() else {
         return Ok(ask_about(draft, divergence, context).done());
     };
@@ -60,7 +60,7 @@ pub(super) fn diverge(
 }
 
 /// Returns true if this divergence is already asked about or queued.
-fn asked_about(snapshot: &Snapshot, divergence: &Divergence) -> bool {
+fn asked_about(snapshot: &StoredPlan, divergence: &Divergence) -> bool {
     let details = divergence.details();
     let same = |open: &Decision| {
         ["outcome", "backup_ref", "backup_commit"]
@@ -72,7 +72,11 @@ fn asked_about(snapshot: &Snapshot, divergence: &Divergence) -> bool {
 }
 
 /// Asks about a divergence, and stops the plan as its policy requires.
-pub(crate) fn ask_about<'a>(mut draft: Draft<'a>, divergence: &Divergence, context: &Context) -> Draft<'a> {
+pub(crate) fn ask_about<'a>(
+    mut draft: TransitionBuilder<'a>,
+    divergence: &Divergence,
+    context: &Context,
+) -> TransitionBuilder<'a> {
     let question = divergence.question();
     draft.plan.phase_completed_at = None;
     draft.plan.take_up = None;
@@ -85,7 +89,7 @@ pub(crate) fn ask_about<'a>(mut draft: Draft<'a>, divergence: &Divergence, conte
 /// `*/waiting` for a divergence that no longer exists: its decision stays open, gets that fact added, and a
 /// person closes it (N5).
 pub(super) fn reconcile(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     outcome: &SyncOutcome,
     context: &Context,
 ) -> Result<Decided, Refusal> {
@@ -103,11 +107,11 @@ pub(super) fn reconcile(
     if question == open.question {
         return Ok(Decided::Already);
     }
-    Ok(Draft::after(snapshot, context).amend(open, question).done())
+    Ok(TransitionBuilder::after(snapshot, context).amend(open, question).done())
 }
 
 /// Checks whether the branch may be synced now. Records nothing.
-pub(super) fn sync(snapshot: &Snapshot) -> Result<Decided, Refusal> {
+pub(super) fn sync(snapshot: &StoredPlan) -> Result<Decided, Refusal> {
     match snapshot.plan.stage.state() {
         State::Queued | State::Waiting | State::Complete | State::Errored | State::Constrained => {
             Ok(Decided::Already)
@@ -120,7 +124,7 @@ pub(super) fn sync(snapshot: &Snapshot) -> Result<Decided, Refusal> {
 /// reviewed. The next run has no writer. The approval was for another head, so the gate is asked again after
 /// that run.
 pub(super) fn reexamine(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     tip: String,
     commits: Vec<CommitLine>,
     context: &Context,
@@ -143,7 +147,7 @@ pub(super) fn reexamine(
     if plan.pending_decision().is_some() && context.authority != Authority::Person {
         return Err(undecided(snapshot, "reexamine"));
     }
-    let mut draft = Draft::after(snapshot, context).withdraw(
+    let mut draft = TransitionBuilder::after(snapshot, context).withdraw(
         snapshot.pending.as_ref(),
         "the branch was changed by others; its new content is validated and reviewed first",
     );
@@ -158,7 +162,11 @@ pub(super) fn reexamine(
 
 /// Execute, and an Apply that did not land → `execute/queued`, to continue from an earlier state of the work.
 /// This withdraws an open decision, except one about a divergence.
-pub(super) fn roll_back(snapshot: &Snapshot, commit: String, context: &Context) -> Result<Decided, Refusal> {
+pub(super) fn roll_back(
+    snapshot: &StoredPlan,
+    commit: String,
+    context: &Context,
+) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     match (plan.stage.phase(), plan.stage.state()) {
         (Phase::Execute, State::Queued)
@@ -182,15 +190,15 @@ pub(super) fn roll_back(snapshot: &Snapshot, commit: String, context: &Context) 
     if snapshot.pending.as_ref().is_some_and(|open| open.question.kind == DecisionKind::Divergence) {
         return Err(undecided(snapshot, "roll back"));
     }
-    let mut draft =
-        Draft::after(snapshot, context).withdraw(snapshot.pending.as_ref(), "the plan was rolled back");
+    let mut draft = TransitionBuilder::after(snapshot, context)
+        .withdraw(snapshot.pending.as_ref(), "the plan was rolled back");
     // The result of Execute was pushed to the remote. The branch replaces it there instead of being merged
     // with it again.
     draft.plan.replaces = plan.head_commit.clone().or_else(|| plan.replaces.clone());
     draft.plan.head_commit = None;
     draft.plan.head_run = None;
     draft.plan.reexamines = false;
-    draft.plan.take_up(commit.clone(), TakeUp::RollBack);
+    draft.plan.take_up(commit.clone(), RestartReason::RollBack);
     let mut draft = wind_up(draft, "its parent plan was rolled back");
     // The work no longer starts from the results of the subplans.
     draft.plan.fanout = None;
@@ -199,9 +207,9 @@ pub(super) fn roll_back(snapshot: &Snapshot, commit: String, context: &Context) 
 
 /// Starts the phase again on a commit without a writer: validations and reviewers check it unchanged.
 pub(super) fn start_judging(
-    snapshot: &Snapshot,
-    mut draft: Draft<'_>,
-    (commit, why): (String, TakeUp),
+    snapshot: &StoredPlan,
+    mut draft: TransitionBuilder<'_>,
+    (commit, why): (String, RestartReason),
     replaces: Option<String>,
 ) -> Decided {
     let event = match snapshot.plan.stage.failure() {
@@ -218,9 +226,9 @@ pub(super) fn start_judging(
 /// such run, unless the caller changes that. In Apply, only a commit that Execute validated and reviewed can
 /// land; another commit goes through Execute first.
 pub(super) fn start_from(
-    snapshot: &Snapshot,
-    mut draft: Draft<'_>,
-    (commit, why): (String, TakeUp),
+    snapshot: &StoredPlan,
+    mut draft: TransitionBuilder<'_>,
+    (commit, why): (String, RestartReason),
     replaces: Option<String>,
 ) -> Decided {
     let judged = snapshot.plan.head_commit.as_ref() == Some(&commit);

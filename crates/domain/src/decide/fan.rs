@@ -5,21 +5,26 @@ use serde_json::json;
 
 use super::finish::{errored, waiting};
 use super::route::wrong_stage;
-use crate::outcome::{Decided, Draft};
+use crate::outcome::{Decided, TransitionBuilder};
 use crate::subplan::{born, handed_on};
 use crate::{
-    Birth, Call, Complete, Context, ErrorClass, Event, Failure, FailureRecord, Fanout, Fate, JoinHow, News,
-    OnFailure, OptionEffect, Phase, Piece, PlanId, Progress, Question, Refusal, Settled, Snapshot, Spent,
-    Stage, State, TakeUp, Turn,
+    CallSubplan, Complete, ConflictResolution, Context, ErrorClass, Event, Failure, FailureRecord, Fanout,
+    OnFailure, OptionEffect, Phase, PlanId, Progress, Question, Refusal, ResourceUsage, RestartReason,
+    Settled, SpawnChild, Stage, State, StoredPlan, Subplan, SubplanStatus, SubplanUpdate, Turn,
 };
 
 /// Creates the child plans of subplans that have none, all in one commit.
-pub(super) fn spawn(snapshot: &Snapshot, births: Vec<Birth>, context: &Context) -> Result<Decided, Refusal> {
+pub(super) fn spawn(
+    snapshot: &StoredPlan,
+    births: Vec<SpawnChild>,
+    context: &Context,
+) -> Result<Decided, Refusal> {
     tended(snapshot, "spawn subplans of")?;
-    let mut draft = Draft::after(snapshot, context);
-    for Birth { piece: index, child } in births {
+    let mut draft = TransitionBuilder::after(snapshot, context);
+    for SpawnChild { piece: index, child } in births {
         let piece = piece_mut(&mut draft, index);
-        let Some(piece) = piece.filter(|piece| piece.child.is_none() && piece.fate == Fate::Open) else {
+        let Some(piece) = piece.filter(|piece| piece.child.is_none() && piece.fate == SubplanStatus::Open)
+        else {
             return Err(wrong_stage(snapshot, "spawn subplans of"));
         };
         piece.child = Some(child.id.clone());
@@ -38,23 +43,27 @@ pub(super) fn spawn(snapshot: &Snapshot, births: Vec<Birth>, context: &Context) 
 
 /// Records updates of subplans and their effect: a question, a failure, or that the joined work can be
 /// checked.
-pub(super) fn tend(snapshot: &Snapshot, news: Vec<News>, context: &Context) -> Result<Decided, Refusal> {
+pub(super) fn tend(
+    snapshot: &StoredPlan,
+    news: Vec<SubplanUpdate>,
+    context: &Context,
+) -> Result<Decided, Refusal> {
     tended(snapshot, "tend")?;
-    let mut draft = Draft::after(snapshot, context);
+    let mut draft = TransitionBuilder::after(snapshot, context);
     for one in news {
         draft = match one {
-            News::Failed { piece, run, failure } => {
+            SubplanUpdate::Failed { piece, run, failure } => {
                 failed(draft, piece, FailureRecord { run, failure, at: context.now })
             }
-            News::Cancelled { piece, reason } => {
-                let fate = Fate::Cancelled { reason: reason.clone() };
+            SubplanUpdate::Cancelled { piece, reason } => {
+                let fate = SubplanStatus::Cancelled { reason: reason.clone() };
                 let text = format!("subplan {} was cancelled: {reason}", name(&draft, piece));
                 lose(draft, piece, fate, &text)
             }
-            News::Ready { piece } => settle_piece(draft, piece, Fate::Ready, json!({})),
-            News::Joined { piece, commit } => joined(draft, piece, commit),
-            News::Over { child, used } => give_back(draft, &child, used),
-            News::Conflict { piece, question } => {
+            SubplanUpdate::Ready { piece } => settle_piece(draft, piece, SubplanStatus::Ready, json!({})),
+            SubplanUpdate::Joined { piece, commit } => joined(draft, piece, commit),
+            SubplanUpdate::Over { child, used } => give_back(draft, &child, used),
+            SubplanUpdate::Conflict { piece, question } => {
                 let details = json!({ "name": name(&draft, piece), "files": question.details["files"] });
                 let draft = draft.event(Event::Subplan { what: "conflict", details });
                 return Ok(waiting(draft, *question, context).done());
@@ -66,15 +75,15 @@ pub(super) fn tend(snapshot: &Snapshot, news: Vec<News>, context: &Context) -> R
 
 /// Removes child plans from the list of plans to cancel, once they have ended.
 pub(super) fn wound_up(
-    snapshot: &Snapshot,
-    ended: &[(PlanId, Spent)],
+    snapshot: &StoredPlan,
+    ended: &[(PlanId, ResourceUsage)],
     context: &Context,
 ) -> Result<Decided, Refusal> {
     let has_ended = |child: &PlanId| ended.iter().any(|(one, _)| one == child);
     if !snapshot.plan.winding.iter().any(has_ended) {
         return Ok(Decided::Already);
     }
-    let mut draft = Draft::after(snapshot, context);
+    let mut draft = TransitionBuilder::after(snapshot, context);
     draft.plan.winding.retain(|child| !has_ended(child));
     draft.plan.ended_by_person.retain(|child| !has_ended(child));
     for (child, used) in ended {
@@ -85,7 +94,11 @@ pub(super) fn wound_up(
 
 /// Returns the budget share of an ended subplan to its parent and counts its actual usage instead, which may
 /// be less or more. Does so once per child, and only for resources that the parent limits.
-fn give_back<'a>(mut draft: Draft<'a>, child: &PlanId, used: Spent) -> Draft<'a> {
+fn give_back<'a>(
+    mut draft: TransitionBuilder<'a>,
+    child: &PlanId,
+    used: ResourceUsage,
+) -> TransitionBuilder<'a> {
     if let Some(handed) = draft.plan.handed.remove(child) {
         let counted = draft.plan.budget.counts(handed, used);
         draft.plan.spent = draft.plan.spent.minus(handed).plus(counted);
@@ -94,7 +107,7 @@ fn give_back<'a>(mut draft: Draft<'a>, child: &PlanId, used: Spent) -> Draft<'a>
 }
 
 /// A waiting subplan → has its turn. Before its first run, the commit at which it starts is set.
-pub(super) fn call(snapshot: &Snapshot, call: Call, context: &Context) -> Result<Decided, Refusal> {
+pub(super) fn call(snapshot: &StoredPlan, call: CallSubplan, context: &Context) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     let Some(place) = plan.place.as_ref().filter(|_| plan.awaits_turn() && plan.gate.is_none()) else {
         return Err(wrong_stage(snapshot, "call"));
@@ -102,14 +115,14 @@ pub(super) fn call(snapshot: &Snapshot, call: Call, context: &Context) -> Result
     if place.turn == Turn::Called {
         return Ok(Decided::Already);
     }
-    let mut draft = Draft::after(snapshot, context);
+    let mut draft = TransitionBuilder::after(snapshot, context);
     if plan.stage.phase() == Phase::Strategize && plan.phase_started_at.is_none() {
         draft.plan.base_commit = call.base;
         draft.plan.work_from = None;
         draft.plan.take_up = None;
         draft.plan.called_from = call.from.clone();
         if let Some(marked) = call.from {
-            draft.plan.take_up(marked, TakeUp::Conflict);
+            draft.plan.take_up(marked, RestartReason::Conflict);
         }
     }
     let details = json!({ "base": draft.plan.base_commit });
@@ -121,7 +134,7 @@ pub(super) fn call(snapshot: &Snapshot, call: Call, context: &Context) -> Result
 
 /// A subplan's `execute/complete` → `apply/applied`: its target is its parent's branch, which now contains
 /// the result.
-pub(super) fn join(snapshot: &Snapshot, commit: String, context: &Context) -> Result<Decided, Refusal> {
+pub(super) fn join(snapshot: &StoredPlan, commit: String, context: &Context) -> Result<Decided, Refusal> {
     match &snapshot.plan.stage {
         Stage::Execute(Progress::Reached(Complete)) if snapshot.plan.place.is_some() => {}
         Stage::Apply(Progress::Reached(Settled::Applied { commit: at })) if *at == commit => {
@@ -131,7 +144,7 @@ pub(super) fn join(snapshot: &Snapshot, commit: String, context: &Context) -> Re
             return Err(wrong_stage(snapshot, "join"));
         }
     }
-    let mut draft = Draft::after(snapshot, context);
+    let mut draft = TransitionBuilder::after(snapshot, context);
     draft.plan.landed_commit = Some(commit.clone());
     draft.plan.phase_completed_at = Some(context.now);
     draft.plan.stage = Stage::Apply(Progress::Reached(Settled::Applied { commit: commit.clone() }));
@@ -140,7 +153,7 @@ pub(super) fn join(snapshot: &Snapshot, commit: String, context: &Context) -> Re
 
 /// Cancels the remaining subplans, because the plan is cancelled, starts over, or continues from another
 /// commit.
-pub(super) fn wind_up<'a>(draft: Draft<'a>, reason: &str) -> Draft<'a> {
+pub(super) fn wind_up<'a>(draft: TransitionBuilder<'a>, reason: &str) -> TransitionBuilder<'a> {
     let mut draft = wind_up_subplans(draft, reason);
     // Subplans that were already marked for cancellation, and wait for an answer, end with the plan.
     if draft.is_ended_by_person() {
@@ -149,20 +162,23 @@ pub(super) fn wind_up<'a>(draft: Draft<'a>, reason: &str) -> Draft<'a> {
     draft
 }
 
-fn wind_up_subplans<'a>(mut draft: Draft<'a>, reason: &str) -> Draft<'a> {
+fn wind_up_subplans<'a>(mut draft: TransitionBuilder<'a>, reason: &str) -> TransitionBuilder<'a> {
     let Some(fanout) = &mut draft.plan.fanout else { return draft };
     let (mut ended, mut landed) = (Vec::new(), Vec::new());
     for piece in &mut fanout.pieces {
-        if let (Fate::Joined { commit }, Some(project)) = (&piece.fate, &piece.project) {
+        if let (SubplanStatus::Joined { commit }, Some(project)) = (&piece.fate, &piece.project) {
             landed.push(format!(
                 "subplan {} has already landed in project {project} as {commit}; a subplan with that name \
                  in that project is not run again",
                 piece.name
             ));
         }
-        if matches!(piece.fate, Fate::Open | Fate::Ready | Fate::Handed { .. } | Fate::Failed) {
+        if matches!(
+            piece.fate,
+            SubplanStatus::Open | SubplanStatus::Ready | SubplanStatus::Handed { .. } | SubplanStatus::Failed
+        ) {
             ended.extend(piece.child.clone());
-            piece.fate = Fate::Cancelled { reason: reason.to_owned() };
+            piece.fate = SubplanStatus::Cancelled { reason: reason.to_owned() };
         }
     }
     // The next agent must know about landings that cannot be undone.
@@ -173,20 +189,23 @@ fn wind_up_subplans<'a>(mut draft: Draft<'a>, reason: &str) -> Draft<'a> {
 }
 
 /// Applies a person's answer about a conflict.
-pub(super) fn settle_conflict<'a>(mut draft: Draft<'a>, how: &JoinHow) -> Draft<'a> {
+pub(super) fn settle_conflict<'a>(
+    mut draft: TransitionBuilder<'a>,
+    how: &ConflictResolution,
+) -> TransitionBuilder<'a> {
     let Some(fanout) = &mut draft.plan.fanout else { return draft };
     let Some(index) = fanout.position(how.piece()) else { return draft };
     match how {
-        JoinHow::Take { side, .. } => {
+        ConflictResolution::Take { side, .. } => {
             fanout.pieces[index].favour = Some(*side);
             draft
         }
-        JoinHow::Drop { piece } => {
+        ConflictResolution::Drop { piece } => {
             let text = format!("subplan {piece} was dropped");
-            lose(draft, index, Fate::Dropped, &text)
+            lose(draft, index, SubplanStatus::Dropped, &text)
         }
-        JoinHow::Hand { by, .. } => {
-            fanout.pieces[index].fate = Fate::Handed { to: by.name.clone() };
+        ConflictResolution::Hand { by, .. } => {
+            fanout.pieces[index].fate = SubplanStatus::Handed { to: by.name.clone() };
             fanout.pieces.insert(index + 1, (**by).clone());
             draft
         }
@@ -194,24 +213,26 @@ pub(super) fn settle_conflict<'a>(mut draft: Draft<'a>, how: &JoinHow) -> Draft<
 }
 
 /// Retries the failed and cancelled subplans; a cancelled one gets a new child plan.
-pub(super) fn retry_lost<'a>(mut draft: Draft<'a>) -> Draft<'a> {
+pub(super) fn retry_lost<'a>(mut draft: TransitionBuilder<'a>) -> TransitionBuilder<'a> {
     let landing = draft.plan.stage.phase() == Phase::Apply;
     let mut ended = Vec::new();
     for piece in draft.plan.fanout.iter_mut().flat_map(|fanout| &mut fanout.pieces) {
-        let lost = matches!(piece.fate, Fate::Failed | Fate::Cancelled { .. });
+        let lost = matches!(piece.fate, SubplanStatus::Failed | SubplanStatus::Cancelled { .. });
         piece.fate = match &piece.fate {
             // The conflict is asked about again, and may be given to another resolving subplan.
-            Fate::Failed | Fate::Cancelled { .. } if piece.mends.is_some() => Fate::Dropped,
-            Fate::Failed if landing => Fate::Ready,
-            Fate::Failed => Fate::Open,
+            SubplanStatus::Failed | SubplanStatus::Cancelled { .. } if piece.mends.is_some() => {
+                SubplanStatus::Dropped
+            }
+            SubplanStatus::Failed if landing => SubplanStatus::Ready,
+            SubplanStatus::Failed => SubplanStatus::Open,
             // A cancelled subplan gets a new child plan, as long as the plan is in Execute.
-            Fate::Cancelled { .. } if !landing => {
+            SubplanStatus::Cancelled { .. } if !landing => {
                 piece.child = None;
-                Fate::Open
+                SubplanStatus::Open
             }
             other => other.clone(),
         };
-        if lost && piece.fate == Fate::Dropped {
+        if lost && piece.fate == SubplanStatus::Dropped {
             ended.extend(piece.child.clone());
         }
         piece.forgiven = piece.failures.len();
@@ -221,12 +242,12 @@ pub(super) fn retry_lost<'a>(mut draft: Draft<'a>) -> Draft<'a> {
 }
 
 /// Continues the plan without the failed and cancelled subplans.
-pub(super) fn drop_lost<'a>(mut draft: Draft<'a>, context: &Context) -> Draft<'a> {
+pub(super) fn drop_lost<'a>(mut draft: TransitionBuilder<'a>, context: &Context) -> TransitionBuilder<'a> {
     let mut ended = Vec::new();
     for piece in draft.plan.fanout.iter_mut().flat_map(|fanout| &mut fanout.pieces) {
-        if matches!(piece.fate, Fate::Failed | Fate::Cancelled { .. }) {
+        if matches!(piece.fate, SubplanStatus::Failed | SubplanStatus::Cancelled { .. }) {
             ended.extend(piece.child.clone());
-            piece.fate = Fate::Dropped;
+            piece.fate = SubplanStatus::Dropped;
         }
     }
     draft.wind(ended);
@@ -234,7 +255,7 @@ pub(super) fn drop_lost<'a>(mut draft: Draft<'a>, context: &Context) -> Draft<'a
 }
 
 /// Refuses a command on subplans that the plan's stage does not allow.
-fn tended(snapshot: &Snapshot, command: &'static str) -> Result<(), Refusal> {
+fn tended(snapshot: &StoredPlan, command: &'static str) -> Result<(), Refusal> {
     let plan = &snapshot.plan;
     let due = match (&plan.stage, &plan.fanout) {
         (Stage::Execute(Progress::Queued), Some(fanout)) => fanout.is_open(),
@@ -246,12 +267,12 @@ fn tended(snapshot: &Snapshot, command: &'static str) -> Result<(), Refusal> {
 
 /// Refuses a subplan command on a plan without subplans: an empty fan-out would count as work done by
 /// subplans.
-pub(super) fn fanned_out(snapshot: &Snapshot, command: &'static str) -> Result<(), Refusal> {
+pub(super) fn fanned_out(snapshot: &StoredPlan, command: &'static str) -> Result<(), Refusal> {
     snapshot.plan.fanout.as_ref().map(drop).ok_or_else(|| wrong_stage(snapshot, command))
 }
 
 /// Refuses an answer about subplans for a plan without any.
-pub(super) fn about_subplans(snapshot: &Snapshot, effect: &OptionEffect) -> Result<(), Refusal> {
+pub(super) fn about_subplans(snapshot: &StoredPlan, effect: &OptionEffect) -> Result<(), Refusal> {
     match effect {
         OptionEffect::Join(_) | OptionEffect::RetryLost | OptionEffect::DropLost => {
             fanned_out(snapshot, "settle the subplans of")
@@ -268,11 +289,11 @@ pub(super) fn about_subplans(snapshot: &Snapshot, effect: &OptionEffect) -> Resu
     }
 }
 
-fn piece_mut<'d>(draft: &'d mut Draft<'_>, index: usize) -> Option<&'d mut Piece> {
+fn piece_mut<'d>(draft: &'d mut TransitionBuilder<'_>, index: usize) -> Option<&'d mut Subplan> {
     draft.plan.fanout.as_mut()?.pieces.get_mut(index)
 }
 
-fn name(draft: &Draft<'_>, piece: usize) -> String {
+fn name(draft: &TransitionBuilder<'_>, piece: usize) -> String {
     let fanout = draft.plan.fanout.as_ref();
     fanout
         .and_then(|fanout| fanout.pieces.get(piece))
@@ -280,11 +301,11 @@ fn name(draft: &Draft<'_>, piece: usize) -> String {
 }
 
 fn settle_piece<'a>(
-    mut draft: Draft<'a>,
+    mut draft: TransitionBuilder<'a>,
     index: usize,
-    fate: Fate,
+    fate: SubplanStatus,
     mut details: serde_json::Value,
-) -> Draft<'a> {
+) -> TransitionBuilder<'a> {
     let Some(piece) = piece_mut(&mut draft, index) else { return draft };
     piece.fate = fate.clone();
     details["name"] = json!(piece.name);
@@ -292,7 +313,7 @@ fn settle_piece<'a>(
     draft.event(Event::Subplan { what: fate.name(), details })
 }
 
-fn joined<'a>(mut draft: Draft<'a>, index: usize, commit: String) -> Draft<'a> {
+fn joined<'a>(mut draft: TransitionBuilder<'a>, index: usize, commit: String) -> TransitionBuilder<'a> {
     let Some(fanout) = &mut draft.plan.fanout else { return draft };
     let Some(piece) = fanout.pieces.get(index) else { return draft };
     // A landing in another project is not part of this plan's branch.
@@ -300,33 +321,48 @@ fn joined<'a>(mut draft: Draft<'a>, index: usize, commit: String) -> Draft<'a> {
         fanout.head = Some(commit.clone());
     }
     let mended = piece.mends.as_ref().and_then(|mends| fanout.position(&mends.piece));
-    let draft =
-        settle_piece(draft, index, Fate::Joined { commit: commit.clone() }, json!({ "commit": commit }));
+    let draft = settle_piece(
+        draft,
+        index,
+        SubplanStatus::Joined { commit: commit.clone() },
+        json!({ "commit": commit }),
+    );
     match mended {
-        Some(mended) => {
-            settle_piece(draft, mended, Fate::Joined { commit: commit.clone() }, json!({ "commit": commit }))
-        }
+        Some(mended) => settle_piece(
+            draft,
+            mended,
+            SubplanStatus::Joined { commit: commit.clone() },
+            json!({ "commit": commit }),
+        ),
         None => draft,
     }
 }
 
-fn failed<'a>(mut draft: Draft<'a>, index: usize, record: FailureRecord) -> Draft<'a> {
+fn failed<'a>(
+    mut draft: TransitionBuilder<'a>,
+    index: usize,
+    record: FailureRecord,
+) -> TransitionBuilder<'a> {
     let Some(piece) = piece_mut(&mut draft, index) else { return draft };
     piece.failures.push(record.clone());
     let (attempt, attempts) = (piece.attempts(), piece.max_attempts);
-    let again = piece.fate == Fate::Open && piece.may_be_tried(&record.failure);
+    let again = piece.fate == SubplanStatus::Open && piece.may_be_tried(&record.failure);
     let details =
         json!({ "error": record.failure, "attempt": attempt, "attempts": attempts, "again": again });
     if again {
         return retried(draft, index, details);
     }
     let text = format!("subplan {} failed", name(&draft, index));
-    let draft = settle_piece(draft, index, Fate::Failed, details);
+    let draft = settle_piece(draft, index, SubplanStatus::Failed, details);
     losing(draft, index, &text)
 }
 
 /// Emits the event that a subplan failed and will be retried.
-fn retried<'a>(draft: Draft<'a>, index: usize, mut details: serde_json::Value) -> Draft<'a> {
+fn retried<'a>(
+    draft: TransitionBuilder<'a>,
+    index: usize,
+    mut details: serde_json::Value,
+) -> TransitionBuilder<'a> {
     let piece = draft.plan.fanout.as_ref().and_then(|fanout| fanout.pieces.get(index));
     details["name"] = json!(piece.map(|piece| &piece.name));
     details["plan"] = json!(piece.and_then(|piece| piece.child.as_ref()));
@@ -334,7 +370,12 @@ fn retried<'a>(draft: Draft<'a>, index: usize, mut details: serde_json::Value) -
 }
 
 /// Records that a subplan ended without a result, and the effect on the others.
-fn lose<'a>(draft: Draft<'a>, index: usize, fate: Fate, text: &str) -> Draft<'a> {
+fn lose<'a>(
+    draft: TransitionBuilder<'a>,
+    index: usize,
+    fate: SubplanStatus,
+    text: &str,
+) -> TransitionBuilder<'a> {
     let mut draft = settle_piece(draft, index, fate, json!({ "reason": text }));
     let child = piece_mut(&mut draft, index).and_then(|piece| piece.child.clone());
     draft.wind(child);
@@ -342,10 +383,10 @@ fn lose<'a>(draft: Draft<'a>, index: usize, fate: Fate, text: &str) -> Draft<'a>
 }
 
 /// Cancels the subplans that wait for a failed one, or all open subplans under `fail_fast`.
-fn losing<'a>(mut draft: Draft<'a>, index: usize, text: &str) -> Draft<'a> {
+fn losing<'a>(mut draft: TransitionBuilder<'a>, index: usize, text: &str) -> TransitionBuilder<'a> {
     let Some(fanout) = &draft.plan.fanout else { return draft };
     let mut ended = fanout.dependents(index);
-    let dropped = fanout.pieces[index].fate == Fate::Dropped;
+    let dropped = fanout.pieces[index].fate == SubplanStatus::Dropped;
     if fanout.on_failure == OnFailure::FailFast && !dropped {
         ended = (0..fanout.pieces.len()).collect();
     }
@@ -355,14 +396,15 @@ fn losing<'a>(mut draft: Draft<'a>, index: usize, text: &str) -> Draft<'a> {
     ended.sort_unstable();
     ended.dedup();
     for other in ended {
-        let Some(piece) = piece_mut(&mut draft, other).filter(|piece| piece.fate == Fate::Open) else {
+        let Some(piece) = piece_mut(&mut draft, other).filter(|piece| piece.fate == SubplanStatus::Open)
+        else {
             continue;
         };
         let child = piece.child.clone();
         draft = settle_piece(
             draft,
             other,
-            Fate::Cancelled { reason: text.to_owned() },
+            SubplanStatus::Cancelled { reason: text.to_owned() },
             json!({ "reason": text }),
         );
         draft.wind(child);
@@ -374,18 +416,23 @@ fn losing<'a>(mut draft: Draft<'a>, index: usize, text: &str) -> Draft<'a> {
 /// Fails a subplan whose conflict was given to a resolving subplan that failed.
 fn unhand(fanout: &mut Fanout) {
     for index in 0..fanout.pieces.len() {
-        let Fate::Handed { to } = &fanout.pieces[index].fate else { continue };
+        let SubplanStatus::Handed { to } = &fanout.pieces[index].fate else { continue };
         let resolver = fanout.position(to).map(|at| &fanout.pieces[at].fate);
         fanout.pieces[index].fate = match resolver {
-            Some(Fate::Failed | Fate::Cancelled { .. }) | None => Fate::Failed,
-            Some(Fate::Dropped) => Fate::Dropped,
-            Some(Fate::Open | Fate::Ready | Fate::Joined { .. } | Fate::Handed { .. }) => continue,
+            Some(SubplanStatus::Failed | SubplanStatus::Cancelled { .. }) | None => SubplanStatus::Failed,
+            Some(SubplanStatus::Dropped) => SubplanStatus::Dropped,
+            Some(
+                SubplanStatus::Open
+                | SubplanStatus::Ready
+                | SubplanStatus::Joined { .. }
+                | SubplanStatus::Handed { .. },
+            ) => continue,
         };
     }
 }
 
 /// Determines the effect of all subplans' ends on the plan, once none is open.
-fn verdict<'a>(mut draft: Draft<'a>, context: &Context) -> Draft<'a> {
+fn verdict<'a>(mut draft: TransitionBuilder<'a>, context: &Context) -> TransitionBuilder<'a> {
     let waits = draft.plan.stage.state() == State::Queued && draft.plan.winding.is_empty();
     let Some(fanout) = draft.plan.fanout.as_ref().filter(|fanout| waits && !fanout.is_open()) else {
         return draft;
@@ -400,7 +447,7 @@ fn verdict<'a>(mut draft: Draft<'a>, context: &Context) -> Draft<'a> {
         draft.plan.work_from = None;
         draft.plan.take_up = None;
         if let Some(head) = head {
-            draft.plan.take_up(head, TakeUp::Subplans);
+            draft.plan.take_up(head, RestartReason::Subplans);
         }
     }
     draft

@@ -2,23 +2,23 @@
 
 use super::begin::undecided;
 use super::route::{same_run, wrong_stage};
-use crate::outcome::{Decided, Draft};
+use crate::outcome::{Decided, TransitionBuilder};
 use crate::stage::Common;
 use crate::{
     Complete, Completion, Context, DecisionKind, Event, Failure, INTERRUPTIONS_MAX, Interruption, Phase,
-    Progress, Question, Refusal, Remains, ReviewOpinion, ReviewRun, Reviewer, RunId, Snapshot, Stage, State,
-    TakeOverCause, TakeUp, Turn, Validation, ValidationRun,
+    Progress, Question, Refusal, Remains, RestartReason, ReviewOpinion, ReviewResult, ReviewerSpec, RunId,
+    Stage, State, StoredPlan, TakeOverCause, Turn, Validation, ValidationResult,
 };
 
 /// `strategize/processing` and `execute/processing` → `*/complete`, with a gate if the profile requires one.
 pub(super) fn complete(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     run: &RunId,
     completion: Completion,
     context: &Context,
 ) -> Result<Decided, Refusal> {
     same_run(snapshot, run)?;
-    let mut draft = Draft::after(snapshot, context);
+    let mut draft = TransitionBuilder::after(snapshot, context);
     let (phase, next) = match (&snapshot.plan.stage, completion) {
         (Stage::Strategize(Progress::Processing), Completion::Strategized { choices, fanout }) => {
             draft.plan.choices = choices;
@@ -55,12 +55,12 @@ pub(super) fn complete(
 
 /// Records the end of a phase, with a gate if the profile requires one before the next phase.
 pub(super) fn completed<'a>(
-    snapshot: &Snapshot,
-    mut draft: Draft<'a>,
+    snapshot: &StoredPlan,
+    mut draft: TransitionBuilder<'a>,
     phase: Phase,
     next: Phase,
     context: &Context,
-) -> Draft<'a> {
+) -> TransitionBuilder<'a> {
     draft.plan.phase_completed_at = Some(context.now);
     draft.plan.postponed = None;
     draft.plan.clear_interruption();
@@ -75,11 +75,11 @@ pub(super) fn completed<'a>(
 }
 
 /// Returns the required validations that did not pass, including those that were never run.
-fn unvalidated(asked: &[Validation], seen: Vec<ValidationRun>) -> Vec<ValidationRun> {
+fn unvalidated(asked: &[Validation], seen: Vec<ValidationResult>) -> Vec<ValidationResult> {
     let missing: Vec<_> = asked
         .iter()
         .filter(|one| one.required && seen.iter().all(|run| run.name != one.name))
-        .map(|one| ValidationRun {
+        .map(|one| ValidationResult {
             name: one.name.clone(),
             required: true,
             passed: false,
@@ -87,13 +87,13 @@ fn unvalidated(asked: &[Validation], seen: Vec<ValidationRun>) -> Vec<Validation
         })
         .collect();
     let required =
-        |run: &ValidationRun| run.required || asked.iter().any(|one| one.required && one.name == run.name);
+        |run: &ValidationResult| run.required || asked.iter().any(|one| one.required && one.name == run.name);
     seen.into_iter().filter(|run| !run.passed && required(run)).chain(missing).collect()
 }
 
 /// Returns the critical reviewers that have not acknowledged exactly this commit.
-fn unreviewed(asked: &[Reviewer], head: &str, said: &[ReviewRun]) -> Vec<String> {
-    let acknowledged = |one: &&Reviewer| {
+fn unreviewed(asked: &[ReviewerSpec], head: &str, said: &[ReviewResult]) -> Vec<String> {
+    let acknowledged = |one: &&ReviewerSpec| {
         said.iter().any(|run| {
             run.agent == one.agent && run.commit == head && run.opinion == ReviewOpinion::Acknowledged
         })
@@ -103,7 +103,7 @@ fn unreviewed(asked: &[Reviewer], head: &str, said: &[ReviewRun]) -> Vec<String>
 
 /// `*/processing` → `*/errored`, with a decision if only a person can decide how to continue.
 pub(super) fn fail(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     run: &RunId,
     failure: Failure,
     question: Option<Question>,
@@ -123,15 +123,15 @@ pub(super) fn fail(
         | State::Applied
         | State::Constrained => return Err(wrong_stage(snapshot, "fail")),
     }
-    Ok(errored(Draft::after(snapshot, context), failure, question, context).done())
+    Ok(errored(TransitionBuilder::after(snapshot, context), failure, question, context).done())
 }
 
 pub(super) fn errored<'a>(
-    draft: Draft<'a>,
+    draft: TransitionBuilder<'a>,
     failure: Failure,
     question: Option<Question>,
     context: &Context,
-) -> Draft<'a> {
+) -> TransitionBuilder<'a> {
     let decision = question.is_some().then(|| context.fresh_decision.clone());
     let mut draft = draft;
     if failure.class.is_a_lesson() {
@@ -148,7 +148,7 @@ pub(super) fn errored<'a>(
 
 /// `*/processing` → `*/waiting`, with its decision.
 pub(super) fn ask(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     run: &RunId,
     question: Question,
     context: &Context,
@@ -165,22 +165,26 @@ pub(super) fn ask(
         | State::Applied
         | State::Constrained => return Err(wrong_stage(snapshot, "ask")),
     }
-    Ok(waiting(Draft::after(snapshot, context), question, context).done())
+    Ok(waiting(TransitionBuilder::after(snapshot, context), question, context).done())
 }
 
 /// Returns true if exactly this question is open. Accepting another one as already asked would lose this one.
-pub(super) fn asks(snapshot: &Snapshot, question: &Question) -> bool {
+pub(super) fn asks(snapshot: &StoredPlan, question: &Question) -> bool {
     snapshot.pending.as_ref().is_some_and(|pending| pending.question == *question)
 }
 
-pub(super) fn waiting<'a>(draft: Draft<'a>, question: Question, context: &Context) -> Draft<'a> {
+pub(super) fn waiting<'a>(
+    draft: TransitionBuilder<'a>,
+    question: Question,
+    context: &Context,
+) -> TransitionBuilder<'a> {
     let decision = context.fresh_decision.clone();
     let draft = needing_work(draft, &question);
     draft.stage(Common::Waiting(decision.clone())).event(Event::Waiting(decision)).open(question)
 }
 
 /// Refused work needs a writer, so the run after the answer has one.
-fn needing_work<'a>(mut draft: Draft<'a>, question: &Question) -> Draft<'a> {
+fn needing_work<'a>(mut draft: TransitionBuilder<'a>, question: &Question) -> TransitionBuilder<'a> {
     draft.plan.reexamines &= !matches!(question.kind, DecisionKind::Validation | DecisionKind::Review);
     draft
 }
@@ -189,7 +193,7 @@ fn needing_work<'a>(mut draft: Draft<'a>, question: &Question) -> Draft<'a> {
 /// interrupted too often. Any process that has acquired the plan's lock may send this: the lock proves that
 /// the previous holder lost it. The next run starts from the checkpoint of the interrupted one.
 pub(super) fn take_over(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     cause: TakeOverCause,
     remains: Remains,
     context: &Context,
@@ -209,12 +213,12 @@ pub(super) fn take_over(
         }
     }
     let event = Event::TakenOver(cause, remains.clone());
-    let mut draft = Draft::after(snapshot, context).stage(Common::Queued).event(event);
+    let mut draft = TransitionBuilder::after(snapshot, context).stage(Common::Queued).event(event);
     let phase = draft.plan.stage.phase();
     // A landing restarts from its intent and its target, not from a checkpoint.
     if let (Phase::Strategize | Phase::Execute, Some(run)) = (phase, draft.plan.run.clone()) {
         if let Some(restart) = remains.restart() {
-            draft.plan.take_up(restart.commit.clone(), TakeUp::Interrupted);
+            draft.plan.take_up(restart.commit.clone(), RestartReason::Interrupted);
         }
         let earlier = draft.plan.interruption.take();
         draft.plan.interruption = Some(Interruption::after(earlier.as_ref(), run, cause, remains));

@@ -3,9 +3,9 @@
 
 use super::begin::undecided;
 use super::route::wrong_stage;
-use crate::outcome::{Decided, Draft};
+use crate::outcome::{Decided, TransitionBuilder};
 use crate::stage::Common;
-use crate::{Context, Event, Phase, Plan, Refusal, Snapshot, State, TakeUp};
+use crate::{Context, Event, Phase, Plan, Refusal, RestartReason, State, StoredPlan};
 
 /// Returns the commit with the work of the failed run.
 pub(super) fn work(plan: &Plan) -> Option<&str> {
@@ -14,36 +14,36 @@ pub(super) fn work(plan: &Plan) -> Option<&str> {
 
 /// `execute/errored` → `execute/queued`, from the commit at which the plan's work began. The failed run's
 /// work is kept as a checkpoint.
-pub(super) fn start_over(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
+pub(super) fn start_over(snapshot: &StoredPlan, context: &Context) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
-    if took_effect(plan, TakeUp::StartOver) && plan.work_from.as_deref() == Some(plan.began_at()) {
+    if took_effect(plan, RestartReason::StartOver) && plan.work_from.as_deref() == Some(plan.began_at()) {
         return Ok(Decided::Already);
     }
     failed(snapshot, "start over")?;
-    let mut draft = Draft::after(snapshot, context);
-    draft.plan.take_up(snapshot.plan.began_at().to_owned(), TakeUp::StartOver);
+    let mut draft = TransitionBuilder::after(snapshot, context);
+    draft.plan.take_up(snapshot.plan.began_at().to_owned(), RestartReason::StartOver);
     draft.plan.reexamines = false;
     Ok(draft.stage(Common::Queued).event(Event::StartedOver).done())
 }
 
 /// `execute/errored` → `execute/queued` on the work of the failed run. The next run has no writer: it
 /// validates and reviews that work. Invariants and gates apply as usual.
-pub(super) fn accept(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
-    if took_effect(&snapshot.plan, TakeUp::Accepted) && snapshot.plan.reexamines {
+pub(super) fn accept(snapshot: &StoredPlan, context: &Context) -> Result<Decided, Refusal> {
+    if took_effect(&snapshot.plan, RestartReason::Accepted) && snapshot.plan.reexamines {
         return Ok(Decided::Already);
     }
     failed(snapshot, "accept")?;
     let Some(commit) = work(&snapshot.plan).map(str::to_owned) else {
         return Err(wrong_stage(snapshot, "accept"));
     };
-    let mut draft = Draft::after(snapshot, context);
-    draft.plan.take_up(commit.clone(), TakeUp::Accepted);
+    let mut draft = TransitionBuilder::after(snapshot, context);
+    draft.plan.take_up(commit.clone(), RestartReason::Accepted);
     draft.plan.reexamines = true;
     Ok(draft.stage(Common::Queued).event(Event::Accepted { commit }).done())
 }
 
 /// Returns true if an earlier command of this kind queued or started Execute: the command is a repetition.
-fn took_effect(plan: &Plan, why: TakeUp) -> bool {
+fn took_effect(plan: &Plan, why: RestartReason) -> bool {
     let goes_on = match plan.stage.state() {
         State::Queued | State::Processing => plan.stage.phase() == Phase::Execute,
         State::Waiting
@@ -57,7 +57,7 @@ fn took_effect(plan: &Plan, why: TakeUp) -> bool {
 }
 
 /// Refuses every stage except a failed Execute without an open decision.
-fn failed(snapshot: &Snapshot, command: &'static str) -> Result<(), Refusal> {
+fn failed(snapshot: &StoredPlan, command: &'static str) -> Result<(), Refusal> {
     let plan = &snapshot.plan;
     match (plan.stage.phase(), plan.stage.state()) {
         (_, State::Waiting | State::Errored) if plan.pending_decision().is_some() => {

@@ -2,14 +2,14 @@
 //! how the landing ended. The steps that record or end a landing also need the project's lock.
 
 use super::route::{same_run, wrong_stage};
-use crate::outcome::{Decided, Draft};
+use crate::outcome::{Decided, TransitionBuilder};
 use crate::{
-    Context, Event, Intent, Landed, LandingProof, Progress, Refusal, RunId, Settled, Snapshot, Stage, State,
+    Context, Event, Intent, Landed, LandingProof, Progress, Refusal, RunId, Settled, Stage, State, StoredPlan,
 };
 
 /// Records that the target is about to move; the plan stays `apply/processing`.
 pub(super) fn intend(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     run: &RunId,
     intent: Intent,
     context: &Context,
@@ -21,25 +21,25 @@ pub(super) fn intend(
         Some(_) => return Err(Refusal::IntentOpen),
         None => {}
     }
-    let mut draft = Draft::after(snapshot, context).under_project();
+    let mut draft = TransitionBuilder::after(snapshot, context).under_project();
     draft.plan.intent = Some(intent.clone());
     Ok(draft.event(Event::ApplyIntended(intent)).done())
 }
 
 /// Drops an intent whose landing did not happen.
-pub(super) fn forgo(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
+pub(super) fn forgo(snapshot: &StoredPlan, context: &Context) -> Result<Decided, Refusal> {
     if snapshot.plan.intent.is_none() {
         return Ok(Decided::Already);
     }
     if snapshot.plan.stage.is_terminal() {
         return Err(wrong_stage(snapshot, "forgo"));
     }
-    Ok(Draft::after(snapshot, context).under_project().forgo().done())
+    Ok(TransitionBuilder::after(snapshot, context).under_project().forgo().done())
 }
 
 /// `apply/processing` → `apply/applied`.
 pub(super) fn land(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     run: &RunId,
     landed: Landed,
     context: &Context,
@@ -57,7 +57,7 @@ pub(super) fn land(
         LandingProof::Intended if intended => {}
         LandingProof::Intended => return Err(wrong_stage(snapshot, "land")),
     }
-    let mut draft = Draft::after(snapshot, context).under_project();
+    let mut draft = TransitionBuilder::after(snapshot, context).under_project();
     draft.plan.intent = None;
     draft.plan.postponed = None;
     draft.plan.landing_warning = warning;
@@ -69,7 +69,7 @@ pub(super) fn land(
 
 /// `apply/processing` → `apply/constrained`; no branch was moved.
 pub(super) fn constrain(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     run: &RunId,
     reasons: Vec<String>,
     context: &Context,
@@ -82,13 +82,13 @@ pub(super) fn constrain(
     if snapshot.plan.intent.is_some() {
         return Err(Refusal::IntentOpen);
     }
-    let mut draft = Draft::after(snapshot, context);
+    let mut draft = TransitionBuilder::after(snapshot, context);
     draft.plan.postponed = None;
     draft.plan.stage = Stage::Apply(Progress::Reached(Settled::Constrained { reasons: reasons.clone() }));
     Ok(draft.event(Event::Constrained(reasons)).done())
 }
 
-fn processing(snapshot: &Snapshot, command: &'static str) -> Result<(), Refusal> {
+fn processing(snapshot: &StoredPlan, command: &'static str) -> Result<(), Refusal> {
     match &snapshot.plan.stage {
         Stage::Apply(Progress::Processing) => Ok(()),
         Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => Err(wrong_stage(snapshot, command)),

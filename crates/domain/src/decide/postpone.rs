@@ -4,16 +4,16 @@
 use super::begin::undecided;
 use super::finish::waiting;
 use super::route::{same_run, wrong_stage};
-use crate::outcome::{Decided, Draft};
+use crate::outcome::{Decided, TransitionBuilder};
 use crate::stage::Common;
 use crate::{
     Context, DecisionKind, Delay, Event, POSTPONED_MAX, POSTPONED_MS_MAX, Phase, Postponed, Question,
-    RateLimit, Refusal, Remains, RemoteAway, RunId, Snapshot, State, TakeUp, Turn,
+    RateLimit, Refusal, Remains, RemoteAway, RestartReason, RunId, State, StoredPlan, Turn,
 };
 
 /// `*/processing` → `*/queued`, due when the temporary condition has passed.
 pub(super) fn postpone(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     run: &RunId,
     delay: Delay,
     context: &Context,
@@ -28,7 +28,7 @@ pub(super) fn postpone(
 /// `apply/processing`, and `apply/queued` that could not start → `apply/queued`, due after a wait that grows
 /// each time. An intent stays open: the end of that landing is determined when the remote is reachable again.
 fn unreachable_remote(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     run: &RunId,
     away: RemoteAway,
     waited: u32,
@@ -48,7 +48,8 @@ fn unreachable_remote(
     let times = times + 1;
     let until = RemoteAway::over_at(context.now, times);
     let postponed = Postponed { until, run: run.clone(), agent: String::new(), times, remote: Some(away) };
-    let mut draft = Draft::after(snapshot, context).event(Event::LandingPostponed(postponed.clone()));
+    let mut draft =
+        TransitionBuilder::after(snapshot, context).event(Event::LandingPostponed(postponed.clone()));
     draft.plan.postponed = Some(postponed);
     Ok(draft.stage(Common::Queued).done())
 }
@@ -56,7 +57,7 @@ fn unreachable_remote(
 /// `strategize/processing` and `execute/processing` → `*/queued`, due when the limit ends; `*/waiting` if
 /// that takes too long or happened too often.
 fn limited(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     run: &RunId,
     limit: RateLimit,
     context: &Context,
@@ -79,11 +80,11 @@ fn limited(
     let times = plan.postponed.as_ref().map_or(0, |postponed| postponed.times) + 1;
     let until = limit.over_at(context.now, times);
     let postponed = Postponed { until, run: run.clone(), agent: limit.agent, times, remote: None };
-    let mut draft = Draft::after(snapshot, context).event(Event::RateLimited(postponed.clone()));
+    let mut draft = TransitionBuilder::after(snapshot, context).event(Event::RateLimited(postponed.clone()));
     draft.plan.interruption = None;
     // The next run continues from the work so far, because the rate limit is unrelated to the work.
     if let Some(work) = limit.work.restart() {
-        draft.plan.take_up(work.clone(), TakeUp::RateLimit);
+        draft.plan.take_up(work.clone(), RestartReason::RateLimit);
     }
     if times > POSTPONED_MAX || until > context.now.plus_ms(POSTPONED_MS_MAX) {
         let mut draft = waiting(draft, Question::rate_limit(&postponed), context);
@@ -100,19 +101,19 @@ fn limited(
 }
 
 /// `*/queued` that is not due yet → due now.
-pub(super) fn hurry(snapshot: &Snapshot, context: &Context) -> Option<Decided> {
+pub(super) fn hurry(snapshot: &StoredPlan, context: &Context) -> Option<Decided> {
     let postponed = snapshot.plan.postponed.as_ref()?;
     if snapshot.plan.stage.state() != State::Queued || postponed.until <= context.now {
         return None;
     }
-    let mut draft = Draft::after(snapshot, context);
+    let mut draft = TransitionBuilder::after(snapshot, context);
     draft.plan.postponed = None;
     Some(draft.event(Event::Retried).done())
 }
 
 /// `strategize` and `execute`, queued or processing → `*/waiting`, because the budget is exhausted.
 pub(super) fn exhaust(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     run: Option<&RunId>,
     work: &Remains<String>,
     context: &Context,
@@ -137,7 +138,7 @@ pub(super) fn exhaust(
             return Err(wrong_stage(snapshot, "exhaust"));
         }
     }
-    let draft = Draft::after(snapshot, context);
+    let draft = TransitionBuilder::after(snapshot, context);
     let question = Question::budget(&draft.plan, work.restart().cloned());
     let mut draft = waiting(draft, question, context);
     draft.plan.unjudged = work.is_result();
@@ -146,6 +147,6 @@ pub(super) fn exhaust(
 
 /// Returns true if the current run ended in a question of this kind. The whole question is not compared: a
 /// retry after a lost response reads times and usage again, and so builds a different text.
-fn asked(snapshot: &Snapshot, kind: DecisionKind) -> bool {
+fn asked(snapshot: &StoredPlan, kind: DecisionKind) -> bool {
     snapshot.pending.as_ref().is_some_and(|open| open.question.kind == kind && open.run == snapshot.plan.run)
 }

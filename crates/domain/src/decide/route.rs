@@ -2,16 +2,16 @@
 
 use super::{begin, diverge, fan, finish, kept, land, postpone, steer};
 use crate::outcome::Decided;
-use crate::{Authority, Command, Context, DecisionChange, Plan, Refusal, RunId, Snapshot};
+use crate::{Authority, Command, Context, DecisionChange, Plan, Refusal, RunId, StoredPlan};
 
 /// Checks a command against the stored plan. Pure: the same arguments give the same result.
-pub fn decide(snapshot: &Snapshot, command: Command, context: &Context) -> Result<Decided, Refusal> {
+pub fn decide(snapshot: &StoredPlan, command: Command, context: &Context) -> Result<Decided, Refusal> {
     admit(&snapshot.plan, &command, context.authority)?;
     let (name, authority) = (command.name(), authority_of(&command, context));
     closed_by_a_person(judge(snapshot, command, context)?, name, authority)
 }
 
-fn judge(snapshot: &Snapshot, command: Command, context: &Context) -> Result<Decided, Refusal> {
+fn judge(snapshot: &StoredPlan, command: Command, context: &Context) -> Result<Decided, Refusal> {
     match command {
         Command::Start(start) => begin::start(snapshot, start, context),
         Command::Approve { note, enforcement } => begin::approve(snapshot, note, enforcement, context),
@@ -136,13 +136,13 @@ fn closed_by_a_person(
 }
 
 /// Returns the refusal of a command that the plan's stage does not accept.
-pub(super) fn wrong_stage(snapshot: &Snapshot, command: &'static str) -> Refusal {
+pub(super) fn wrong_stage(snapshot: &StoredPlan, command: &'static str) -> Refusal {
     let stage = &snapshot.plan.stage;
     Refusal::WrongStage { command, phase: stage.phase(), state: stage.state() }
 }
 
 /// Refuses reports of any run but the plan's current one.
-pub(super) fn same_run(snapshot: &Snapshot, run: &RunId) -> Result<(), Refusal> {
+pub(super) fn same_run(snapshot: &StoredPlan, run: &RunId) -> Result<(), Refusal> {
     if snapshot.plan.run.as_ref() == Some(run) {
         Ok(())
     } else {

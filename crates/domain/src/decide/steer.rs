@@ -6,11 +6,11 @@ use super::fan::{about_subplans, drop_lost, fanned_out, retry_lost, settle_confl
 use super::kept;
 use super::postpone::hurry;
 use super::route::wrong_stage;
-use crate::outcome::{Decided, Draft};
+use crate::outcome::{Decided, TransitionBuilder};
 use crate::stage::Common;
 use crate::{
     Answer, Authority, Context, Decision, DecisionKind, Event, Grant, OptionEffect, Phase, Question, Refusal,
-    Snapshot, State, TakeUp,
+    RestartReason, State, StoredPlan,
 };
 
 /// Maximum number of times that a plan may go back to Strategize.
@@ -18,7 +18,7 @@ pub const REVERSIONS_MAX: u32 = 3;
 
 /// Answers the open decision. Approving a gate is a separate command, which carries the facts needed to
 /// continue.
-pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) -> Result<Decided, Refusal> {
+pub(super) fn resolve(snapshot: &StoredPlan, answer: Answer, context: &Context) -> Result<Decided, Refusal> {
     let Some(decision) = snapshot.pending.as_ref().filter(|pending| pending.id == answer.decision) else {
         return Err(Refusal::DecisionClosed(answer.decision));
     };
@@ -33,7 +33,8 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
     if says_nothing && decision.question.needs_note(&option.id) {
         return Err(Refusal::EmptyAnswer(answer.decision));
     }
-    let draft = Draft::after(snapshot, context).resolve(decision, &answer.option, answer.note.clone());
+    let draft =
+        TransitionBuilder::after(snapshot, context).resolve(decision, &answer.option, answer.note.clone());
     let draft = settled(draft, decision.question.kind);
     about_subplans(snapshot, &option.effect)?;
     match &option.effect {
@@ -49,7 +50,7 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
             draft.plan.budget = *budget;
             // The answer is about the budget only, so a finished result is still judged first.
             if let Some(work) = work {
-                draft.plan.take_up(work.clone(), TakeUp::Budget);
+                draft.plan.take_up(work.clone(), RestartReason::Budget);
             }
             Ok(draft.stage(Common::Queued).event(Event::Resumed).done())
         }
@@ -66,7 +67,7 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
             Ok(resumed(snapshot, draft, (decision, &answer), commit, replaces.as_ref()))
         }
         OptionEffect::Review { commit, replaces } => {
-            let start = (commit.clone(), TakeUp::Review);
+            let start = (commit.clone(), RestartReason::Review);
             Ok(start_judging(snapshot, draft, start, replaces.clone()))
         }
         OptionEffect::Join(how) => {
@@ -84,7 +85,7 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
 }
 
 /// Closes the subject of the question, for kinds where every answer does so.
-fn settled(draft: Draft<'_>, kind: DecisionKind) -> Draft<'_> {
+fn settled(draft: TransitionBuilder<'_>, kind: DecisionKind) -> TransitionBuilder<'_> {
     match kind {
         // The repository does not show how the landing ended, so the person's answer ends it.
         DecisionKind::ApplyOutcome => draft.forgo(),
@@ -105,31 +106,36 @@ fn settled(draft: Draft<'_>, kind: DecisionKind) -> Draft<'_> {
 
 /// Queues the phase from a commit, with the answer as feedback.
 fn resumed(
-    snapshot: &Snapshot,
-    mut draft: Draft<'_>,
+    snapshot: &StoredPlan,
+    mut draft: TransitionBuilder<'_>,
     (decision, answer): (&Decision, &Answer),
     commit: &str,
     replaces: Option<&String>,
 ) -> Decided {
     draft.plan.feedback.push(answer_text(decision, answer));
     let (why, needs_writer) = match decision.question.kind {
-        DecisionKind::Divergence => (TakeUp::Answer, true),
-        DecisionKind::Validation | DecisionKind::Review => (TakeUp::Work, true),
+        DecisionKind::Divergence => (RestartReason::Answer, true),
+        DecisionKind::Validation | DecisionKind::Review => (RestartReason::Work, true),
         // The only commit that a gate offers is the one to start over from.
-        DecisionKind::Gate => (TakeUp::StartOver, true),
+        DecisionKind::Gate => (RestartReason::StartOver, true),
         DecisionKind::Agent
         | DecisionKind::Permission
         | DecisionKind::ApplyOutcome
         | DecisionKind::Conflict
         | DecisionKind::Subplans
         | DecisionKind::RateLimit
-        | DecisionKind::Budget => (TakeUp::Work, false),
+        | DecisionKind::Budget => (RestartReason::Work, false),
     };
     draft.plan.reexamines &= !needs_writer;
     start_from(snapshot, draft, (commit.to_owned(), why), replaces.cloned())
 }
 
-fn requeue(snapshot: &Snapshot, mut draft: Draft<'_>, decision: &Decision, answer: &Answer) -> Decided {
+fn requeue(
+    snapshot: &StoredPlan,
+    mut draft: TransitionBuilder<'_>,
+    decision: &Decision,
+    answer: &Answer,
+) -> Decided {
     draft.plan.feedback.push(answer_text(decision, answer));
     if answer.note.is_some() {
         draft.plan.guide_next_run();
@@ -169,7 +175,7 @@ fn cancel_reason(decision: &Decision, answer: &Answer) -> String {
 }
 
 /// `*/errored` and `apply/constrained` → the same phase, queued. Ends the postponement of a postponed phase.
-pub(super) fn retry(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
+pub(super) fn retry(snapshot: &StoredPlan, context: &Context) -> Result<Decided, Refusal> {
     if let Some(hurried) = hurry(snapshot, context) {
         return Ok(hurried);
     }
@@ -183,9 +189,9 @@ pub(super) fn retry(snapshot: &Snapshot, context: &Context) -> Result<Decided, R
             return Err(wrong_stage(snapshot, "retry"));
         }
     }
-    let mut draft = Draft::after(snapshot, context);
+    let mut draft = TransitionBuilder::after(snapshot, context);
     if let Some(work) = kept::work(&snapshot.plan) {
-        draft.plan.take_up(work.to_owned(), TakeUp::Retry);
+        draft.plan.take_up(work.to_owned(), RestartReason::Retry);
     }
     let draft = match (snapshot.plan.pending_decision(), &snapshot.pending) {
         (None, _) => draft,
@@ -208,13 +214,17 @@ pub(super) fn retry(snapshot: &Snapshot, context: &Context) -> Result<Decided, R
 }
 
 /// `execute/*`, `apply/constrained`, `apply/errored` → `strategize/queued`, at most [`REVERSIONS_MAX`] times.
-pub(super) fn revert(snapshot: &Snapshot, reason: String, context: &Context) -> Result<Decided, Refusal> {
-    let draft = Draft::after(snapshot, context)
+pub(super) fn revert(snapshot: &StoredPlan, reason: String, context: &Context) -> Result<Decided, Refusal> {
+    let draft = TransitionBuilder::after(snapshot, context)
         .withdraw(snapshot.pending.as_ref(), "the plan went back to strategize");
     reverted(snapshot, draft, reason)
 }
 
-fn reverted(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Result<Decided, Refusal> {
+fn reverted(
+    snapshot: &StoredPlan,
+    mut draft: TransitionBuilder<'_>,
+    reason: String,
+) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     match (plan.stage.phase(), plan.stage.state()) {
         (Phase::Execute, State::Cancelled) => return Err(wrong_stage(snapshot, "revert")),
@@ -247,25 +257,30 @@ fn reverted(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Result
 }
 
 /// Any stage that is not terminal → cancelled.
-pub(super) fn cancel(snapshot: &Snapshot, reason: String, context: &Context) -> Result<Decided, Refusal> {
-    let draft = Draft::after(snapshot, context).withdraw(snapshot.pending.as_ref(), "the plan was cancelled");
+pub(super) fn cancel(snapshot: &StoredPlan, reason: String, context: &Context) -> Result<Decided, Refusal> {
+    let draft = TransitionBuilder::after(snapshot, context)
+        .withdraw(snapshot.pending.as_ref(), "the plan was cancelled");
     cancelled(snapshot, draft, reason)
 }
 
 /// Like [`cancel`], for a subplan that is no longer needed, with the authority that ended its parent.
 pub(super) fn cancel_below(
-    snapshot: &Snapshot,
+    snapshot: &StoredPlan,
     reason: String,
     ended_by: Authority,
     context: &Context,
 ) -> Result<Decided, Refusal> {
-    let draft = Draft::after(snapshot, context)
+    let draft = TransitionBuilder::after(snapshot, context)
         .ended_by(ended_by)
         .withdraw(snapshot.pending.as_ref(), "its parent plan ended");
     cancelled(snapshot, draft, reason)
 }
 
-fn cancelled(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Result<Decided, Refusal> {
+fn cancelled(
+    snapshot: &StoredPlan,
+    mut draft: TransitionBuilder<'_>,
+    reason: String,
+) -> Result<Decided, Refusal> {
     match snapshot.plan.stage.state() {
         State::Cancelled => return Ok(Decided::Already),
         State::Applied => return Err(wrong_stage(snapshot, "cancel")),
@@ -285,11 +300,11 @@ fn cancelled(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Resul
 }
 
 /// Adds guidance for later runs; the stage stays the same.
-pub(super) fn prompt(snapshot: &Snapshot, text: String, context: &Context) -> Result<Decided, Refusal> {
+pub(super) fn prompt(snapshot: &StoredPlan, text: String, context: &Context) -> Result<Decided, Refusal> {
     if snapshot.plan.stage.is_terminal() {
         return Err(wrong_stage(snapshot, "prompt"));
     }
-    let mut draft = Draft::after(snapshot, context);
+    let mut draft = TransitionBuilder::after(snapshot, context);
     draft.plan.feedback.push(text.clone());
     // The process that takes a run over determines whether the run had a finished result and was guided after it.
     if draft.plan.stage.state() != State::Processing {

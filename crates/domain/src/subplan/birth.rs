@@ -4,16 +4,16 @@ use std::num::NonZeroU32;
 
 use crate::decide::fresh;
 use crate::event::Event;
-use crate::outcome::Draft;
+use crate::outcome::TransitionBuilder;
 use crate::{
-    Budget, Context, Inheritance, Invariant, Lands, NewPlan, Piece, Place, Plan, PlanId, Profile, Spec,
-    Spent, Turn,
+    Budget, Context, CreatePlan, InheritedInvariants, Invariant, LandsOn, ParentLink, Plan, PlanId, PlanSpec,
+    Profile, ResourceUsage, Subplan, Turn,
 };
 
 /// Everything that a child inherits from its parent. A child cannot be created without it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inherited {
-    rules: Inheritance,
+    rules: InheritedInvariants,
     profile: Profile,
     share: Budget,
 }
@@ -28,7 +28,11 @@ impl Inherited {
         // One share is the parent's own, to check and fix the joined result.
         let parts = u32::try_from(children).unwrap_or(u32::MAX - 1).saturating_add(1);
         let parts = NonZeroU32::new(parts).unwrap_or(NonZeroU32::MIN);
-        Inherited { rules: Inheritance::of(parent, reconciled), profile, share: parent.left().share(parts) }
+        Inherited {
+            rules: InheritedInvariants::of(parent, reconciled),
+            profile,
+            share: parent.left().share(parts),
+        }
     }
 }
 
@@ -38,14 +42,14 @@ pub struct NewChild {
     /// The id of the child plan.
     pub id: PlanId,
     /// The request.
-    pub spec: Spec,
+    pub spec: PlanSpec,
     /// Everything inherited from the parent.
     pub inherited: Inherited,
 }
 
 /// A child plan to create for a subplan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Birth {
+pub struct SpawnChild {
     /// Index of the subplan.
     pub piece: usize,
     /// The child.
@@ -53,9 +57,9 @@ pub struct Birth {
 }
 
 /// Returns the budget share given to a child. It counts as used by the parent until the child ends.
-pub(crate) fn handed_on(parent: Budget, child: &Plan) -> Spent {
+pub(crate) fn handed_on(parent: Budget, child: &Plan) -> ResourceUsage {
     let part = |limited: Option<u64>, handed: Option<u64>| limited.and(handed).unwrap_or(0);
-    Spent {
+    ResourceUsage {
         tokens: part(parent.tokens, child.budget.tokens),
         cost_micros: part(parent.cost_micros, child.budget.cost_micros),
         wall_ms: part(parent.wall_ms, child.budget.wall_ms),
@@ -64,22 +68,22 @@ pub(crate) fn handed_on(parent: Budget, child: &Plan) -> Spent {
 }
 
 /// Returns a new child plan: `strategize/queued`, waiting for its turn.
-pub(crate) fn born(parent: &Plan, piece: &Piece, new: NewChild, context: &Context) -> (Plan, Vec<Event>) {
+pub(crate) fn born(parent: &Plan, piece: &Subplan, new: NewChild, context: &Context) -> (Plan, Vec<Event>) {
     let NewChild { id, mut spec, inherited } = new;
     let Inherited { rules, profile, share } = inherited;
     spec.budget = spec.budget.smallest(share);
     // The gates and restrictions of the child's own action and profile stay in force.
     spec.profile = profile.strictest(spec.profile);
     let depth = parent.place.as_ref().map_or(0, |place| place.depth) + 1;
-    let lands = if piece.project.is_some() { Lands::ByItself } else { Lands::WithParent };
+    let lands = if piece.project.is_some() { LandsOn::ByItself } else { LandsOn::WithParent };
     let (name, timeout_s) = (piece.name.clone(), piece.timeout_s);
     let rules = rules.handed_to(&id);
-    let place = Place { name, turn: Turn::InLine, lands, depth, timeout_s, rules };
+    let place = ParentLink { name, turn: Turn::InLine, lands, depth, timeout_s, rules };
     let task = spec.task.clone();
     let base_commit = parent.base_commit.clone();
-    let mut plan = fresh(NewPlan { id, spec, base_commit }, context);
+    let mut plan = fresh(CreatePlan { id, spec, base_commit }, context);
     plan.parent = Some(parent.id.clone());
     plan.root = parent.root.clone();
     plan.place = Some(place);
-    Draft::of(plan, context).event(Event::Created { task }).into_child()
+    TransitionBuilder::of(plan, context).event(Event::Created { task }).into_child()
 }

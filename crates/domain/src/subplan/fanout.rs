@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ErrorClass, Failure, Inheritance, Name, PlanId, RunId, Timestamp};
+use crate::{ErrorClass, Failure, InheritedInvariants, Name, PlanId, RunId, Timestamp};
 
 /// The subplans of a plan, in the order in which they join.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub struct Fanout {
     /// Maximum number of subplans that run at the same time.
     pub max_parallel: u32,
     /// The subplans; each comes after the ones it waits for.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<Subplan>,
     /// The commit that contains all results joined so far.
     #[serde(default)]
     pub head: Option<String>,
@@ -24,11 +24,11 @@ pub struct Fanout {
 
 /// One subplan, as its parent records it. A child plan does the work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Piece {
+pub struct Subplan {
     /// Unique name among its siblings.
     pub name: Name,
     /// The task.
-    pub task: PieceTask,
+    pub task: SubplanTask,
     /// The project, if not the parent's.
     #[serde(default)]
     pub project: Option<Name>,
@@ -48,15 +48,15 @@ pub struct Piece {
     pub timeout_s: Option<u64>,
     /// The conflict that this subplan resolves, if it was added for that.
     #[serde(default)]
-    pub mends: Option<Mends>,
+    pub mends: Option<ResolvesConflict>,
     /// The child plan, once it is spawned.
     #[serde(default)]
     pub child: Option<PlanId>,
     /// The status of the subplan.
-    pub fate: Fate,
+    pub fate: SubplanStatus,
     /// The side that a person chose for its conflicts.
     #[serde(default)]
-    pub favour: Option<Side>,
+    pub favour: Option<ConflictSide>,
     /// All failures, oldest first.
     #[serde(default)]
     pub failures: Vec<FailureRecord>,
@@ -67,7 +67,7 @@ pub struct Piece {
 
 /// The conflict that a subplan resolves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mends {
+pub struct ResolvesConflict {
     /// The subplan whose result conflicts.
     pub piece: Name,
     /// The commit with the results joined when the conflict was found.
@@ -82,7 +82,7 @@ pub struct Mends {
 /// The task of a subplan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PieceTask {
+pub enum SubplanTask {
     /// A task as text.
     Words(String),
     /// An action with arguments.
@@ -97,7 +97,7 @@ pub enum PieceTask {
 /// The status of a subplan, as its parent has recorded it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fate {
+pub enum SubplanStatus {
     /// Not ended: waiting for its turn, running, or waiting for a person.
     Open,
     /// Complete in another project; it lands there when its parent lands.
@@ -123,17 +123,17 @@ pub enum Fate {
     Dropped,
 }
 
-impl Fate {
+impl SubplanStatus {
     /// Returns the name used in JSON.
     pub fn name(&self) -> &'static str {
         match self {
-            Fate::Open => "open",
-            Fate::Ready => "ready",
-            Fate::Joined { .. } => "joined",
-            Fate::Handed { .. } => "handed",
-            Fate::Failed => "failed",
-            Fate::Cancelled { .. } => "cancelled",
-            Fate::Dropped => "dropped",
+            SubplanStatus::Open => "open",
+            SubplanStatus::Ready => "ready",
+            SubplanStatus::Joined { .. } => "joined",
+            SubplanStatus::Handed { .. } => "handed",
+            SubplanStatus::Failed => "failed",
+            SubplanStatus::Cancelled { .. } => "cancelled",
+            SubplanStatus::Dropped => "dropped",
         }
     }
 }
@@ -202,7 +202,7 @@ pub enum OnFailure {
 /// One side of a conflict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Side {
+pub enum ConflictSide {
     /// The results joined so far.
     Parent,
     /// The subplan's result.
@@ -211,13 +211,13 @@ pub enum Side {
 
 /// The relation of a child plan to its parent and siblings. Every plan with a parent has one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct ParentLink {
     /// Unique name among its siblings.
     pub name: Name,
     /// Whether its parent has given it its turn.
     pub turn: Turn,
     /// Where its result goes.
-    pub lands: Lands,
+    pub lands: LandsOn,
     /// Number of ancestors.
     pub depth: u32,
     /// Time limit of its agent in seconds.
@@ -225,13 +225,13 @@ pub struct Place {
     pub timeout_s: Option<u64>,
     /// The invariants inherited from the parent.
     #[serde(default)]
-    pub rules: Inheritance,
+    pub rules: InheritedInvariants,
 }
 
 /// Where the result of a subplan goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Lands {
+pub enum LandsOn {
     /// Into its parent's branch.
     WithParent,
     /// Onto the target branch of its own project, when its parent lands.
@@ -254,23 +254,24 @@ impl Fanout {
 
     /// Returns true if any subplan has not ended.
     pub fn is_open(&self) -> bool {
-        self.pieces.iter().any(|piece| piece.fate == Fate::Open)
+        self.pieces.iter().any(|piece| piece.fate == SubplanStatus::Open)
     }
 
     /// Returns true if any subplan waits to land in another project.
     pub fn is_ready(&self) -> bool {
-        self.pieces.iter().any(|piece| piece.fate == Fate::Ready)
+        self.pieces.iter().any(|piece| piece.fate == SubplanStatus::Ready)
     }
 
     /// Returns true if any subplan in another project has landed or is ready to land.
     pub fn is_done_elsewhere(&self) -> bool {
-        let done = |piece: &&Piece| matches!(piece.fate, Fate::Ready | Fate::Joined { .. });
+        let done =
+            |piece: &&Subplan| matches!(piece.fate, SubplanStatus::Ready | SubplanStatus::Joined { .. });
         self.pieces.iter().filter(done).any(|piece| piece.project.is_some())
     }
 
     /// Returns the open subplans without a child plan.
-    pub fn unborn(&self) -> impl Iterator<Item = &Piece> {
-        self.pieces.iter().filter(|piece| piece.fate == Fate::Open && piece.child.is_none())
+    pub fn unborn(&self) -> impl Iterator<Item = &Subplan> {
+        self.pieces.iter().filter(|piece| piece.fate == SubplanStatus::Open && piece.child.is_none())
     }
 
     /// Returns the index of the subplan with this name.
@@ -279,8 +280,10 @@ impl Fanout {
     }
 
     /// Returns the subplans that failed or were cancelled.
-    pub fn lost(&self) -> impl Iterator<Item = &Piece> {
-        self.pieces.iter().filter(|piece| matches!(piece.fate, Fate::Failed | Fate::Cancelled { .. }))
+    pub fn lost(&self) -> impl Iterator<Item = &Subplan> {
+        self.pieces
+            .iter()
+            .filter(|piece| matches!(piece.fate, SubplanStatus::Failed | SubplanStatus::Cancelled { .. }))
     }
 
     /// Returns the indices of all subplans that wait for this one, directly or indirectly.
@@ -312,16 +315,16 @@ impl Fanout {
     }
 }
 
-impl Piece {
+impl Subplan {
     /// Returns true if the subplan has ended and does not wait to land.
     pub fn is_settled(&self) -> bool {
         match self.fate {
-            Fate::Open | Fate::Ready => false,
-            Fate::Joined { .. }
-            | Fate::Handed { .. }
-            | Fate::Failed
-            | Fate::Cancelled { .. }
-            | Fate::Dropped => true,
+            SubplanStatus::Open | SubplanStatus::Ready => false,
+            SubplanStatus::Joined { .. }
+            | SubplanStatus::Handed { .. }
+            | SubplanStatus::Failed
+            | SubplanStatus::Cancelled { .. }
+            | SubplanStatus::Dropped => true,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Name, Piece};
+use crate::{Name, Subplan};
 
 /// Why subplans cannot be scheduled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +41,7 @@ pub enum FanoutError {
 
 /// Returns the subplans in join order: a stable topological sort, so that each comes after the ones it waits
 /// for.
-pub fn arrange(pieces: Vec<Piece>, width_max: usize) -> Result<Vec<Piece>, FanoutError> {
+pub fn arrange(pieces: Vec<Subplan>, width_max: usize) -> Result<Vec<Subplan>, FanoutError> {
     if pieces.len() > width_max {
         return Err(FanoutError::TooWide { given: pieces.len(), max: width_max });
     }

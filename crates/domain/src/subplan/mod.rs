@@ -12,13 +12,14 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
-pub use birth::{Birth, Inherited, NewChild};
+pub use birth::{Inherited, NewChild, SpawnChild};
 pub(crate) use birth::{born, handed_on};
 pub use fanout::{
-    FailureRecord, Fanout, Fate, Lands, Mends, MergeStrategy, OnFailure, Piece, PieceTask, Place, Side, Turn,
+    ConflictSide, FailureRecord, Fanout, LandsOn, MergeStrategy, OnFailure, ParentLink, ResolvesConflict,
+    Subplan, SubplanStatus, SubplanTask, Turn,
 };
 pub use graph::{FanoutError, arrange};
-pub use outlook::{Outlook, outlook};
-pub use question::{Clashed, Clashing, Marks};
-pub use rules::{Holding, Inheritance};
-pub use schedule::{Acts, News, Seen};
+pub use outlook::{Transience, outlook};
+pub use question::{ConflictMarkers, ConflictReport, ConflictSummary};
+pub use rules::{EffectiveInvariants, InheritedInvariants};
+pub use schedule::{ChildState, SubplanSteps, SubplanUpdate};

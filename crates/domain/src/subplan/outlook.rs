@@ -4,7 +4,7 @@ use crate::ErrorClass;
 
 /// Whether a retry can succeed without other changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outlook {
+pub enum Transience {
     /// A retry may succeed.
     MayPass,
     /// A retry would fail in the same way.
@@ -12,7 +12,7 @@ pub enum Outlook {
 }
 
 /// Classifies a failure.
-pub fn outlook(class: ErrorClass) -> Outlook {
+pub fn outlook(class: ErrorClass) -> Transience {
     match class {
         ErrorClass::AgentFailed
         | ErrorClass::FailedModel
@@ -20,7 +20,7 @@ pub fn outlook(class: ErrorClass) -> Outlook {
         | ErrorClass::AgentTimedOut
         | ErrorClass::Uncapturable
         | ErrorClass::Git
-        | ErrorClass::Filesystem => Outlook::MayPass,
+        | ErrorClass::Filesystem => Transience::MayPass,
         ErrorClass::AgentMissing
         | ErrorClass::FailedAuth
         | ErrorClass::Refused
@@ -32,6 +32,6 @@ pub fn outlook(class: ErrorClass) -> Outlook {
         | ErrorClass::ResetFailed
         | ErrorClass::SubplanFailed
         | ErrorClass::SubplanConflict
-        | ErrorClass::Inconsistent => Outlook::Lasting,
+        | ErrorClass::Inconsistent => Transience::Lasting,
     }
 }

@@ -5,17 +5,17 @@ use serde_json::{Value, json};
 use crate::decide::REVERSIONS_MAX;
 use crate::question::option;
 use crate::{
-    Act, DecisionKind, ErrorClass, Fanout, Fate, JoinHow, Mends, Name, OptionEffect, Phase, Piece, PieceTask,
-    Plan, Question, Side, counted,
+    Act, ConflictResolution, ConflictSide, DecisionKind, ErrorClass, Fanout, Name, OptionEffect, Phase, Plan,
+    Question, ResolvesConflict, Subplan, SubplanStatus, SubplanTask, counted,
 };
 
 /// A conflict between a subplan's result and the results joined so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Clashing {
+pub struct ConflictReport {
     /// The files as JSON, each with its kind and hunks.
     pub files: Value,
     /// The same conflicts, for the text of the question and for the agent that resolves them.
-    pub clashes: Vec<Clashed>,
+    pub clashes: Vec<ConflictSummary>,
     /// The commit with the results joined so far.
     pub onto: String,
     /// A commit with conflict markers in its files.
@@ -24,25 +24,25 @@ pub struct Clashing {
 
 /// One conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Clashed {
+pub struct ConflictSummary {
     /// The path, followed by the other paths of the same conflict.
     pub paths: Vec<String>,
     /// The kind of conflict and git's message.
     pub about: String,
     /// Whether the file has conflict markers.
-    pub marks: Marks,
+    pub marks: ConflictMarkers,
 }
 
 /// Whether a conflict has markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Marks {
+pub enum ConflictMarkers {
     /// The file has markers.
     InFile,
     /// There are none: the file is binary, or the conflict is not about lines.
     None,
 }
 
-impl Clashed {
+impl ConflictSummary {
     fn path(&self) -> &str {
         self.paths.first().map_or("", String::as_str)
     }
@@ -69,11 +69,11 @@ impl Question {
         let kept = fanout
             .pieces
             .iter()
-            .filter(|piece| matches!(piece.fate, Fate::Joined { .. } | Fate::Ready))
+            .filter(|piece| matches!(piece.fate, SubplanStatus::Joined { .. } | SubplanStatus::Ready))
             .count();
         let mut options = Vec::new();
         // During landing, only subplans that failed to land can be retried; a cancelled one is not run again.
-        let failed = lost.iter().any(|piece| piece.fate == Fate::Failed);
+        let failed = lost.iter().any(|piece| piece.fate == SubplanStatus::Failed);
         if plan.stage.phase() == Phase::Execute || failed {
             let asks = if lost.iter().any(|piece| conflicts(piece)) {
                 ", and ask how to resolve the conflict"
@@ -103,27 +103,32 @@ impl Question {
 
     /// Returns the question to ask when the result of a subplan conflicts with the results joined so far.
     /// `agent` resolves it if a person chooses so.
-    pub fn conflict(fanout: &Fanout, piece: &Piece, clash: Clashing, agent: Option<String>) -> Question {
-        let Clashing { files, clashes, onto, marked } = clash;
-        let paths: Vec<_> = clashes.iter().map(Clashed::path).collect();
+    pub fn conflict(
+        fanout: &Fanout,
+        piece: &Subplan,
+        clash: ConflictReport,
+        agent: Option<String>,
+    ) -> Question {
+        let ConflictReport { files, clashes, onto, marked } = clash;
+        let paths: Vec<_> = clashes.iter().map(ConflictSummary::path).collect();
         let name = piece.name.clone();
         let named = paths.iter().take(PATHS_NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
         let more = paths.len().saturating_sub(PATHS_NAMED_MAX);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let take = |side| OptionEffect::Join(JoinHow::Take { piece: name.clone(), side });
+        let take = |side| OptionEffect::Join(ConflictResolution::Take { piece: name.clone(), side });
         let mut options = Vec::new();
         // The conflict of a resolving subplan is not given to yet another one.
         if piece.mends.is_none() {
-            let unmarked = clashes.iter().filter(|one| one.marks == Marks::None);
+            let unmarked = clashes.iter().filter(|one| one.marks == ConflictMarkers::None);
             let unmarked = unmarked.map(|one| one.paths.clone()).collect();
-            let mends = Mends { piece: name.clone(), onto, marked, unmarked };
+            let mends = ResolvesConflict { piece: name.clone(), onto, marked, unmarked };
             let by = Box::new(resolver(fanout, piece, mends, agent, &clashes));
-            let effect = OptionEffect::Join(JoinHow::Hand { piece: name.clone(), by });
+            let effect = OptionEffect::Join(ConflictResolution::Hand { piece: name.clone(), by });
             options.push(option("agent", "Merge both with an agent".to_owned(), effect));
         }
-        options.push(option("take_parent", "Keep merged version".to_owned(), take(Side::Parent)));
-        options.push(option("take_child", format!("Use {:?}", name.as_str()), take(Side::Child)));
-        let drop = OptionEffect::Join(JoinHow::Drop { piece: name.clone() });
+        options.push(option("take_parent", "Keep merged version".to_owned(), take(ConflictSide::Parent)));
+        options.push(option("take_child", format!("Use {:?}", name.as_str()), take(ConflictSide::Child)));
+        let drop = OptionEffect::Join(ConflictResolution::Drop { piece: name.clone() });
         options.push(option("drop", format!("Skip {:?}", name.as_str()), drop));
         options.push(abort());
         Question {
@@ -141,15 +146,15 @@ impl Question {
 /// Returns the subplan that resolves the conflict of `piece`.
 fn resolver(
     fanout: &Fanout,
-    piece: &Piece,
-    mends: Mends,
+    piece: &Subplan,
+    mends: ResolvesConflict,
     agent: Option<String>,
-    clashes: &[Clashed],
-) -> Piece {
+    clashes: &[ConflictSummary],
+) -> Subplan {
     let task = resolving(&piece.name, clashes);
-    Piece {
+    Subplan {
         name: resolver_name(fanout, &piece.name),
-        task: PieceTask::Words(task),
+        task: SubplanTask::Words(task),
         project: None,
         agent: piece.agent.clone().or(agent),
         after: Vec::new(),
@@ -158,7 +163,7 @@ fn resolver(
         timeout_s: piece.timeout_s,
         mends: Some(mends),
         child: None,
-        fate: Fate::Open,
+        fate: SubplanStatus::Open,
         favour: None,
         failures: Vec::new(),
         forgiven: 0,
@@ -166,12 +171,12 @@ fn resolver(
 }
 
 /// Returns the task text for resolving a conflict.
-fn resolving(name: &Name, clashes: &[Clashed]) -> String {
-    let told = |marks: Marks, said: &dyn Fn(&Clashed) -> String| {
+fn resolving(name: &Name, clashes: &[ConflictSummary]) -> String {
+    let told = |marks: ConflictMarkers, said: &dyn Fn(&ConflictSummary) -> String| {
         clashes.iter().filter(|one| one.marks == marks).map(said).collect::<Vec<_>>()
     };
-    let marked = told(Marks::InFile, &|one| one.path().to_owned());
-    let unmarked = told(Marks::None, &|one| format!("{} ({})", one.path(), one.about));
+    let marked = told(ConflictMarkers::InFile, &|one| one.path().to_owned());
+    let unmarked = told(ConflictMarkers::None, &|one| format!("{} ({})", one.path(), one.about));
     let mut task = format!("Resolve the conflict between the work of {name} and the work before it.");
     if !marked.is_empty() {
         task += &format!(
@@ -202,42 +207,42 @@ fn resolver_name(fanout: &Fanout, name: &Name) -> Name {
 }
 
 /// Returns true if the subplan failed because of a conflict.
-fn conflicts(piece: &Piece) -> bool {
-    let last = piece.failures.last().filter(|_| piece.fate == Fate::Failed);
+fn conflicts(piece: &Subplan) -> bool {
+    let last = piece.failures.last().filter(|_| piece.fate == SubplanStatus::Failed);
     last.is_some_and(|record| record.failure.class == ErrorClass::SubplanConflict)
 }
 
 /// Returns the names of the subplans for a label, or their number if there are many.
-fn names_of(pieces: &[&Piece]) -> String {
+fn names_of(pieces: &[&Subplan]) -> String {
     match pieces.len() {
         0..=NAMES_MAX => pieces.iter().map(|piece| piece.name.as_str()).collect::<Vec<_>>().join(", "),
         count => counted(count, "subplan"),
     }
 }
 
-fn sentence(piece: &Piece) -> String {
+fn sentence(piece: &Subplan) -> String {
     match (&piece.fate, piece.failures.last()) {
-        (Fate::Failed, Some(record)) => {
+        (SubplanStatus::Failed, Some(record)) => {
             let first = record.failure.text.lines().next().unwrap_or_default().trim_end_matches("; it said:");
             let tries = piece.attempts();
             let tries = if tries > 1 { format!(" {tries} times") } else { String::new() };
             format!("{} failed{tries} ({}: {first})", piece.name, record.failure.class.name())
         }
-        (Fate::Failed, None) => format!("{} failed (its conflict was not resolved)", piece.name),
-        (Fate::Cancelled { reason }, _) => format!("{} was cancelled ({reason})", piece.name),
+        (SubplanStatus::Failed, None) => format!("{} failed (its conflict was not resolved)", piece.name),
+        (SubplanStatus::Cancelled { reason }, _) => format!("{} was cancelled ({reason})", piece.name),
         (fate, _) => format!("{} is {}", piece.name, fate.name()),
     }
 }
 
-fn lost_details(piece: &Piece) -> Value {
+fn lost_details(piece: &Subplan) -> Value {
     let reason = match &piece.fate {
-        Fate::Cancelled { reason } => Some(reason),
-        Fate::Open
-        | Fate::Ready
-        | Fate::Joined { .. }
-        | Fate::Handed { .. }
-        | Fate::Failed
-        | Fate::Dropped => None,
+        SubplanStatus::Cancelled { reason } => Some(reason),
+        SubplanStatus::Open
+        | SubplanStatus::Ready
+        | SubplanStatus::Joined { .. }
+        | SubplanStatus::Handed { .. }
+        | SubplanStatus::Failed
+        | SubplanStatus::Dropped => None,
     };
     json!({
         "name": piece.name,

@@ -3,11 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Invariant, InvariantScope, Plan, PlanId, Spec, effective};
+use crate::{Invariant, InvariantScope, Plan, PlanId, PlanSpec, effective};
 
 /// The invariants that a subplan inherited from its parent; empty for a plan without parent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inheritance {
+pub struct InheritedInvariants {
     /// The invariants that applied to the parent when the subplan was spawned.
     pub rules: Vec<Invariant>,
     /// The scopes at which the parent's invariants were defined. Invariants of the same name at these scopes
@@ -17,17 +17,17 @@ pub struct Inheritance {
 
 /// The invariants that apply to a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holding {
+pub struct EffectiveInvariants {
     /// Inherited from the parent.
     pub taken: Vec<Invariant>,
     /// Defined at the plan's own scopes; one per name.
     pub own: Vec<Invariant>,
 }
 
-impl Inheritance {
+impl InheritedInvariants {
     /// Returns the invariants that children of this plan inherit, given those that currently apply to it.
-    pub(crate) fn of(parent: &Plan, reconciled: Vec<Invariant>) -> Inheritance {
-        let Spec { project, action, .. } = &parent.spec;
+    pub(crate) fn of(parent: &Plan, reconciled: Vec<Invariant>) -> InheritedInvariants {
+        let PlanSpec { project, action, .. } = &parent.spec;
         let mut scopes = vec![
             InvariantScope::Global,
             InvariantScope::Project(project.clone()),
@@ -35,11 +35,11 @@ impl Inheritance {
             InvariantScope::Plan(parent.id.clone()),
         ];
         scopes.extend(parent.place.iter().flat_map(|place| place.rules.scopes.clone()));
-        Inheritance { rules: reconciled, scopes }
+        InheritedInvariants { rules: reconciled, scopes }
     }
 
     /// Changes the scope of the invariants to the child plan.
-    pub(crate) fn handed_to(mut self, child: &PlanId) -> Inheritance {
+    pub(crate) fn handed_to(mut self, child: &PlanId) -> InheritedInvariants {
         for rule in &mut self.rules {
             rule.scope = InvariantScope::Plan(child.clone());
         }
@@ -48,7 +48,7 @@ impl Inheritance {
 
     /// Returns the invariants that apply, given the inherited ones and the candidates of the plan's own
     /// scopes.
-    pub fn with(&self, candidates: Vec<Invariant>) -> Holding {
+    pub fn with(&self, candidates: Vec<Invariant>) -> EffectiveInvariants {
         let locked = |rule: &Invariant| rule.locked && rule.scope == InvariantScope::Global;
         let settled = |rule: &Invariant| {
             self.scopes.contains(&rule.scope) && self.rules.iter().any(|one| one.name == rule.name)
@@ -61,17 +61,17 @@ impl Inheritance {
         let taken: Vec<_> = self.rules.iter().filter(|rule| !replaced(rule)).cloned().collect();
         let mut own = effective(candidates);
         own.retain(|rule| !taken.iter().any(|one| says_no_less(one, rule)));
-        Holding { taken, own }
+        EffectiveInvariants { taken, own }
     }
 
     /// Returns the invariants that the parent's landing does not check, because the parent does not have
     /// their scopes.
-    pub fn unknown_to_parent(&self, holding: Holding) -> Vec<Invariant> {
+    pub fn unknown_to_parent(&self, holding: EffectiveInvariants) -> Vec<Invariant> {
         holding.own.into_iter().filter(|rule| !self.scopes.contains(&rule.scope)).collect()
     }
 }
 
-impl Holding {
+impl EffectiveInvariants {
     /// Returns all of them, sorted by name.
     pub fn all(self) -> Vec<Invariant> {
         let mut all = self.taken;
@@ -100,12 +100,12 @@ mod tests {
         }
     }
 
-    fn taken(rules: Vec<Invariant>) -> Inheritance {
+    fn taken(rules: Vec<Invariant>) -> InheritedInvariants {
         let scopes = ["global", "project:app", "action:fix"].map(|scope| scope.parse().unwrap());
-        Inheritance { rules, scopes: scopes.to_vec() }
+        InheritedInvariants { rules, scopes: scopes.to_vec() }
     }
 
-    fn holds(inheritance: &Inheritance, candidates: Vec<Invariant>) -> Vec<String> {
+    fn holds(inheritance: &InheritedInvariants, candidates: Vec<Invariant>) -> Vec<String> {
         let texts = inheritance.with(candidates).all().into_iter();
         texts
             .map(|rule| format!("{:?}", rule.rule))

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use super::outlook::{Outlook, outlook};
+use super::outlook::{Transience, outlook};
 use crate::{
-    Complete, ErrorClass, Failure, Fanout, Fate, Piece, Plan, PlanId, Progress, RunId, Settled, Spent, Stage,
-    Timestamp, Turn,
+    Complete, ErrorClass, Failure, Fanout, Plan, PlanId, Progress, ResourceUsage, RunId, Settled, Stage,
+    Subplan, SubplanStatus, Timestamp, Turn,
 };
 
 /// First wait before a failed subplan is retried; doubled after each failure.
@@ -15,7 +15,7 @@ const PAUSE_LAST: Duration = Duration::from_secs(60);
 
 /// The observed state of a subplan's child plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen {
+pub enum ChildState {
     /// The child plan does not exist yet.
     Unborn,
     /// Queued, and waiting for its turn.
@@ -55,61 +55,63 @@ pub enum Seen {
     },
 }
 
-impl Seen {
+impl ChildState {
     /// Returns the observed state of this plan.
-    pub fn of(plan: &Plan) -> Seen {
+    pub fn of(plan: &Plan) -> ChildState {
         if plan.pending_decision().is_some() {
-            return Seen::Asking;
+            return ChildState::Asking;
         }
         if let Some(failure) = plan.stage.failure() {
-            return Seen::Failed { run: plan.run.clone(), failure: failure.clone() };
+            return ChildState::Failed { run: plan.run.clone(), failure: failure.clone() };
         }
         match &plan.stage {
             Stage::Apply(Progress::Reached(Settled::Applied { commit })) => {
-                Seen::Landed { commit: commit.clone() }
+                ChildState::Landed { commit: commit.clone() }
             }
-            Stage::Apply(Progress::Reached(Settled::Constrained { reasons })) => Seen::Failed {
+            Stage::Apply(Progress::Reached(Settled::Constrained { reasons })) => ChildState::Failed {
                 run: plan.run.clone(),
                 failure: Failure::new(ErrorClass::SubplanFailed, reasons.join("; ")),
             },
-            Stage::Execute(Progress::Reached(Complete)) => {
-                Seen::Finished { head: plan.head_commit.clone().unwrap_or_else(|| plan.base_commit.clone()) }
-            }
+            Stage::Execute(Progress::Reached(Complete)) => ChildState::Finished {
+                head: plan.head_commit.clone().unwrap_or_else(|| plan.base_commit.clone()),
+            },
             Stage::Strategize(Progress::Cancelled { reason })
-            | Stage::Execute(Progress::Cancelled { reason }) => Seen::Cancelled { reason: reason.clone() },
-            Stage::Apply(Progress::Cancelled { reason }) => Seen::Cancelled { reason: reason.clone() },
+            | Stage::Execute(Progress::Cancelled { reason }) => {
+                ChildState::Cancelled { reason: reason.clone() }
+            }
+            Stage::Apply(Progress::Cancelled { reason }) => ChildState::Cancelled { reason: reason.clone() },
             Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => {
                 let in_line = plan.place.as_ref().is_some_and(|place| place.turn == Turn::InLine);
                 match plan.waits() {
-                    _ if !(in_line && plan.awaits_turn()) => Seen::Busy,
-                    Some(limit) => Seen::Postponed { until: limit.until, agent: limit.agent.clone() },
-                    None => Seen::InLine,
+                    _ if !(in_line && plan.awaits_turn()) => ChildState::Busy,
+                    Some(limit) => ChildState::Postponed { until: limit.until, agent: limit.agent.clone() },
+                    None => ChildState::InLine,
                 }
             }
         }
     }
 }
 
-impl Seen {
+impl ChildState {
     /// Returns true if it only waits for its turn.
     pub fn stands_in_line(&self, now: Timestamp) -> bool {
         match self {
-            Seen::InLine => true,
-            Seen::Postponed { until, .. } => *until <= now,
-            Seen::Unborn
-            | Seen::Busy
-            | Seen::Asking
-            | Seen::Failed { .. }
-            | Seen::Finished { .. }
-            | Seen::Landed { .. }
-            | Seen::Cancelled { .. } => false,
+            ChildState::InLine => true,
+            ChildState::Postponed { until, .. } => *until <= now,
+            ChildState::Unborn
+            | ChildState::Busy
+            | ChildState::Asking
+            | ChildState::Failed { .. }
+            | ChildState::Finished { .. }
+            | ChildState::Landed { .. }
+            | ChildState::Cancelled { .. } => false,
         }
     }
 }
 
 /// A change of a subplan that its parent has not recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
+pub enum SubplanUpdate {
     /// The subplan failed.
     Failed {
         /// Index of the subplan.
@@ -143,7 +145,7 @@ pub enum News {
         /// The child plan.
         child: PlanId,
         /// Its usage.
-        used: Spent,
+        used: ResourceUsage,
     },
     /// The result conflicts with the results joined so far; only a person can decide.
     Conflict {
@@ -156,7 +158,7 @@ pub enum News {
 
 /// The steps that are due for the subplans.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Acts {
+pub struct SubplanSteps {
     /// Subplans to retry.
     pub retry: Vec<usize>,
     /// Subplans that get their turn.
@@ -167,39 +169,41 @@ pub struct Acts {
     pub wake_at: Option<Timestamp>,
 }
 
-impl Acts {
+impl SubplanSteps {
     /// Makes sure that the schedule is checked at this time or earlier.
     fn wake(&mut self, at: Timestamp) {
         self.wake_at = Some(self.wake_at.map_or(at, |other| other.min(at)));
     }
 }
 
-impl News {
+impl SubplanUpdate {
     /// Returns the update for a child plan that has ended and uses no more of its budget share.
-    pub fn of_end(child: &Plan) -> Option<News> {
+    pub fn of_end(child: &Plan) -> Option<SubplanUpdate> {
         let complete = child.stage == Stage::Execute(Progress::Reached(Complete));
         let over = child.stage.is_terminal() || complete && child.pending_decision().is_none();
-        over.then(|| News::Over { child: child.id.clone(), used: child.used() })
+        over.then(|| SubplanUpdate::Over { child: child.id.clone(), used: child.used() })
     }
 }
 
 impl Fanout {
     /// Returns the observed changes that are not recorded yet. `seen` has one entry per subplan.
-    pub fn news(&self, seen: &[Seen]) -> Vec<News> {
+    pub fn news(&self, seen: &[ChildState]) -> Vec<SubplanUpdate> {
         let told = self.pieces.iter().zip(seen).enumerate();
         told.filter_map(|(piece, (one, seen))| match (&one.fate, seen) {
-            (Fate::Open, Seen::Failed { run, failure }) if !one.knows(run) => {
-                Some(News::Failed { piece, run: run.clone(), failure: failure.clone() })
+            (SubplanStatus::Open, ChildState::Failed { run, failure }) if !one.knows(run) => {
+                Some(SubplanUpdate::Failed { piece, run: run.clone(), failure: failure.clone() })
             }
-            (Fate::Open | Fate::Ready, Seen::Cancelled { reason }) => {
-                Some(News::Cancelled { piece, reason: reason.clone() })
+            (SubplanStatus::Open | SubplanStatus::Ready, ChildState::Cancelled { reason }) => {
+                Some(SubplanUpdate::Cancelled { piece, reason: reason.clone() })
             }
-            (Fate::Open, Seen::Finished { .. }) if one.project.is_some() => Some(News::Ready { piece }),
-            (Fate::Open | Fate::Ready, Seen::Landed { commit }) => {
-                Some(News::Joined { piece, commit: commit.clone() })
+            (SubplanStatus::Open, ChildState::Finished { .. }) if one.project.is_some() => {
+                Some(SubplanUpdate::Ready { piece })
             }
-            (Fate::Ready, Seen::Failed { run, failure }) if !one.knows(run) => {
-                Some(News::Failed { piece, run: run.clone(), failure: failure.clone() })
+            (SubplanStatus::Open | SubplanStatus::Ready, ChildState::Landed { commit }) => {
+                Some(SubplanUpdate::Joined { piece, commit: commit.clone() })
+            }
+            (SubplanStatus::Ready, ChildState::Failed { run, failure }) if !one.knows(run) => {
+                Some(SubplanUpdate::Failed { piece, run: run.clone(), failure: failure.clone() })
             }
             _ => None,
         })
@@ -208,13 +212,13 @@ impl Fanout {
 
     /// Returns the steps that are due; call it only when `news` is empty. At most `max_parallel` subplans
     /// run, never two with overlapping paths, and none before the ones it waits for.
-    pub fn acts(&self, seen: &[Seen], now: Timestamp) -> Acts {
-        let mut acts = Acts::default();
+    pub fn acts(&self, seen: &[ChildState], now: Timestamp) -> SubplanSteps {
+        let mut acts = SubplanSteps::default();
         let mut busy: Vec<usize> = Vec::new();
         for (index, piece) in self.open() {
             match &seen[index] {
-                Seen::Busy => busy.push(index),
-                Seen::Failed { .. } => {
+                ChildState::Busy => busy.push(index),
+                ChildState::Failed { .. } => {
                     let at = piece.retry_at();
                     if at <= now {
                         acts.retry.push(index);
@@ -223,14 +227,14 @@ impl Fanout {
                     }
                 }
                 // It gave up its turn, and waits for another one once its time has come.
-                Seen::Postponed { until, .. } if *until > now => acts.wake(*until),
-                Seen::Unborn
-                | Seen::InLine
-                | Seen::Postponed { .. }
-                | Seen::Asking
-                | Seen::Finished { .. }
-                | Seen::Landed { .. }
-                | Seen::Cancelled { .. } => {}
+                ChildState::Postponed { until, .. } if *until > now => acts.wake(*until),
+                ChildState::Unborn
+                | ChildState::InLine
+                | ChildState::Postponed { .. }
+                | ChildState::Asking
+                | ChildState::Finished { .. }
+                | ChildState::Landed { .. }
+                | ChildState::Cancelled { .. } => {}
             }
         }
         for (index, piece) in self.open() {
@@ -245,32 +249,35 @@ impl Fanout {
         // Subplans join in order: until the next one is finished, no later one joins.
         let next = self.open().find(|(_, piece)| piece.project.is_none());
         acts.join =
-            next.map(|(index, _)| index).filter(|index| matches!(seen[*index], Seen::Finished { .. }));
+            next.map(|(index, _)| index).filter(|index| matches!(seen[*index], ChildState::Finished { .. }));
         acts
     }
 
-    fn open(&self) -> impl Iterator<Item = (usize, &Piece)> {
-        self.pieces.iter().enumerate().filter(|(_, piece)| piece.fate == Fate::Open)
+    fn open(&self) -> impl Iterator<Item = (usize, &Subplan)> {
+        self.pieces.iter().enumerate().filter(|(_, piece)| piece.fate == SubplanStatus::Open)
     }
 
     /// Returns true if everything that the subplan waits for is done.
-    fn may_follow(&self, piece: &Piece, seen: &[Seen]) -> bool {
+    fn may_follow(&self, piece: &Subplan, seen: &[ChildState]) -> bool {
         piece.after.iter().filter_map(|name| self.position(name)).all(|at| match &self.pieces[at].fate {
-            Fate::Joined { .. } | Fate::Ready => true,
-            Fate::Open => matches!(seen[at], Seen::Finished { .. }),
-            Fate::Handed { .. } | Fate::Failed | Fate::Cancelled { .. } | Fate::Dropped => false,
+            SubplanStatus::Joined { .. } | SubplanStatus::Ready => true,
+            SubplanStatus::Open => matches!(seen[at], ChildState::Finished { .. }),
+            SubplanStatus::Handed { .. }
+            | SubplanStatus::Failed
+            | SubplanStatus::Cancelled { .. }
+            | SubplanStatus::Dropped => false,
         })
     }
 }
 
-impl Piece {
+impl Subplan {
     fn knows(&self, run: &Option<RunId>) -> bool {
         self.failures.iter().any(|record| record.run == *run)
     }
 
     /// Returns true if the subplan may be retried after this failure.
     pub(crate) fn may_be_tried(&self, failure: &Failure) -> bool {
-        outlook(failure.class) == Outlook::MayPass && self.attempts() < self.max_attempts as usize
+        outlook(failure.class) == Transience::MayPass && self.attempts() < self.max_attempts as usize
     }
 
     fn retry_at(&self) -> Timestamp {

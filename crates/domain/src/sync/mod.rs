@@ -6,6 +6,8 @@ mod outcome;
 mod sight;
 mod words;
 
-pub use outcome::{Clash, ClashCause, CommitLine, PinLine, Publishing, Standing, SyncOutcome, Uncommitted};
-pub use sight::{ClashStep, Footing, Publish, Relation, RemoteSight, Sight, Step, Unsent};
+pub use outcome::{
+    BackupRef, ClashCause, CommitLine, PublishResult, ReplayConflict, SyncOutcome, SyncStatus, Uncommitted,
+};
+pub use sight::{OnConflict, Publish, Relation, RemoteState, SyncInput, SyncStep, Unsent, WorktreeState};
 pub use words::Divergence;

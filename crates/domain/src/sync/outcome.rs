@@ -64,7 +64,7 @@ pub enum SyncOutcome {
         /// The commit of the remote branch before.
         onto: String,
         /// The backup of the branch.
-        pin: PinLine,
+        pin: BackupRef,
         /// The commits removed from the branch, as they were, oldest first (S4.4).
         #[serde(default)]
         discarded: Vec<CommitLine>,
@@ -76,13 +76,13 @@ pub enum SyncOutcome {
         /// The commits that arrived, oldest first.
         arrived: Vec<CommitLine>,
         /// Whether the result was pushed.
-        publishing: Publishing,
+        publishing: PublishResult,
     },
     /// Both had commits of their own that could not be merged. The branch was reset to the remote's commit;
     /// its own commits are backed up.
     RecoveredByReset {
         /// The backup of the branch and its edits.
-        pin: PinLine,
+        pin: BackupRef,
         /// The commits removed from the branch, oldest first.
         discarded: Vec<CommitLine>,
         /// The commit of both branches now.
@@ -90,13 +90,13 @@ pub enum SyncOutcome {
         /// The commits that arrived, oldest first.
         arrived: Vec<CommitLine>,
         /// Why they could not be merged.
-        clash: Clash,
+        clash: ReplayConflict,
     },
     /// Like `RecoveredByReset`, but the reset failed. The branch is unchanged or partly changed, and backed
     /// up.
     ResetFailed {
         /// The backup of the branch and its edits.
-        pin: PinLine,
+        pin: BackupRef,
         /// The commits that only the branch has, oldest first.
         discarded: Vec<CommitLine>,
         /// The commit of the remote branch.
@@ -104,14 +104,14 @@ pub enum SyncOutcome {
         /// The commits that only the remote has, oldest first.
         arrived: Vec<CommitLine>,
         /// Why they could not be merged.
-        clash: Clash,
+        clash: ReplayConflict,
         /// Why the reset failed.
         reason: String,
     },
     /// Both have commits of their own that could not be merged. The branch is unchanged, and backed up.
     Unreconciled {
         /// The backup of the branch and its edits.
-        pin: PinLine,
+        pin: BackupRef,
         /// The commits that only the branch has, oldest first.
         discarded: Vec<CommitLine>,
         /// The commit of the branch.
@@ -121,7 +121,7 @@ pub enum SyncOutcome {
         /// The commits that only the remote has, oldest first.
         arrived: Vec<CommitLine>,
         /// Why they could not be merged.
-        clash: Clash,
+        clash: ReplayConflict,
     },
     /// The state of the remote could not be fetched.
     FetchFailed {
@@ -160,7 +160,7 @@ pub struct CommitLine {
 
 /// A backup ref that was written and read back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PinLine {
+pub struct BackupRef {
     /// The full name of the ref.
     pub name: String,
     /// The commit that it keeps.
@@ -184,7 +184,7 @@ pub enum Uncommitted {
 /// Whether a rebased branch was pushed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Publishing {
+pub enum PublishResult {
     /// It was pushed.
     Done,
     /// It was not to be pushed.
@@ -198,7 +198,7 @@ pub enum Publishing {
 
 /// Why the commits of both sides could not be merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Clash {
+pub struct ReplayConflict {
     /// The kind of reason.
     #[serde(default)]
     pub cause: ClashCause,
@@ -223,7 +223,7 @@ pub enum ClashCause {
 
 /// The effect of an outcome on the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum SyncStatus {
     /// Branch and remote are in sync, as far as possible: the plan continues.
     Settled,
     /// The remote's state is unknown, or the push failed: the plan stays unchanged, and the next sync
@@ -233,13 +233,13 @@ pub enum Standing {
     Diverged,
 }
 
-impl Standing {
+impl SyncStatus {
     /// Returns the name used in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Standing::Settled => "settled",
-            Standing::Unsettled => "unsettled",
-            Standing::Diverged => "diverged",
+            SyncStatus::Settled => "settled",
+            SyncStatus::Unsettled => "unsettled",
+            SyncStatus::Diverged => "diverged",
         }
     }
 }
@@ -267,7 +267,7 @@ impl SyncOutcome {
     }
 
     /// Returns the effect of the outcome on the plan.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> SyncStatus {
         match self {
             SyncOutcome::NoRemote
             | SyncOutcome::NoRemoteBranch
@@ -275,18 +275,18 @@ impl SyncOutcome {
             | SyncOutcome::FastForwarded { .. }
             | SyncOutcome::Pushed { .. }
             | SyncOutcome::KeptLocal { .. }
-            | SyncOutcome::Rebased { publishing: Publishing::Done | Publishing::NotAsked, .. } => {
-                Standing::Settled
+            | SyncOutcome::Rebased { publishing: PublishResult::Done | PublishResult::NotAsked, .. } => {
+                SyncStatus::Settled
             }
             SyncOutcome::PushFailed { .. }
-            | SyncOutcome::Rebased { publishing: Publishing::Failed { .. }, .. }
+            | SyncOutcome::Rebased { publishing: PublishResult::Failed { .. }, .. }
             | SyncOutcome::FetchFailed { .. }
             | SyncOutcome::Detached { .. }
             | SyncOutcome::MidOperation { .. }
-            | SyncOutcome::Unknown { .. } => Standing::Unsettled,
+            | SyncOutcome::Unknown { .. } => SyncStatus::Unsettled,
             SyncOutcome::RecoveredByReset { .. }
             | SyncOutcome::ResetFailed { .. }
-            | SyncOutcome::Unreconciled { .. } => Standing::Diverged,
+            | SyncOutcome::Unreconciled { .. } => SyncStatus::Diverged,
         }
     }
 }

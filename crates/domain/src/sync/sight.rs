@@ -5,18 +5,18 @@ use serde::{Deserialize, Serialize};
 
 /// The state observed before any change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sight {
+pub struct SyncInput {
     /// The state of the worktree.
-    pub footing: Footing,
+    pub footing: WorktreeState,
     /// The state of the remote, compared with the branch.
-    pub remote: RemoteSight,
+    pub remote: RemoteState,
     /// Whether the branch's own commits are to be pushed.
     pub publish: Publish,
 }
 
 /// The state of the branch's worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Footing {
+pub enum WorktreeState {
     /// The branch has no worktree; it is only a ref.
     Unattached,
     /// The worktree is on the branch.
@@ -40,7 +40,7 @@ pub enum Footing {
 
 /// The state of the remote, compared with the branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RemoteSight {
+pub enum RemoteState {
     /// The project has no remote.
     NotConfigured,
     /// The remote could not be reached.
@@ -96,7 +96,7 @@ pub enum Publish {
 
 /// The least destructive step that syncs the branch and its remote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum SyncStep {
     /// Nothing: the project has no remote.
     NoRemote,
     /// Nothing: the remote could not be reached.
@@ -134,70 +134,75 @@ pub enum Step {
 
 /// The reaction to commits or edits that cannot be replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClashStep {
+pub enum OnConflict {
     /// Back them up, then reset the branch to the remote's commit.
     PinAndReset,
     /// Back them up, and change nothing else.
     PinOnly,
 }
 
-impl Sight {
+impl SyncInput {
     /// Returns the least destructive step.
-    pub fn step(&self) -> Step {
+    pub fn step(&self) -> SyncStep {
         let reachable = match &self.remote {
-            RemoteSight::NotConfigured => return Step::NoRemote,
-            RemoteSight::Unreachable { reason } => Err(reason),
-            RemoteSight::NoBranch(unsent) => Ok(Remote::NoBranch(*unsent)),
-            RemoteSight::BranchDeleted => Ok(Remote::Deleted),
-            RemoteSight::Tip(relation) => Ok(Remote::Tip(*relation)),
+            RemoteState::NotConfigured => return SyncStep::NoRemote,
+            RemoteState::Unreachable { reason } => Err(reason),
+            RemoteState::NoBranch(unsent) => Ok(RemoteBranch::NoBranch(*unsent)),
+            RemoteState::BranchDeleted => Ok(RemoteBranch::Deleted),
+            RemoteState::Tip(relation) => Ok(RemoteBranch::Tip(*relation)),
         };
         // An operation in progress in the worktree is checked first: it blocks every step, regardless of the
         // remote.
         let lock = match &self.footing {
-            Footing::MidOperation { operation } => {
-                return Step::MidOperation { operation: operation.clone() };
+            WorktreeState::MidOperation { operation } => {
+                return SyncStep::MidOperation { operation: operation.clone() };
             }
-            Footing::Elsewhere { on } => return Step::Detached { on: on.clone() },
-            Footing::Locked { lock } => Some(lock),
-            Footing::Unattached | Footing::OnBranch => None,
+            WorktreeState::Elsewhere { on } => return SyncStep::Detached { on: on.clone() },
+            WorktreeState::Locked { lock } => Some(lock),
+            WorktreeState::Unattached | WorktreeState::OnBranch => None,
         };
         let remote = match reachable {
             Ok(remote) => remote,
-            Err(reason) => return Step::FetchFailed { reason: reason.clone() },
+            Err(reason) => return SyncStep::FetchFailed { reason: reason.clone() },
         };
         match (remote, self.publish, lock) {
             // A branch that was deleted on the remote must not be pushed again.
             (
-                Remote::Deleted | Remote::NoBranch(Unsent::Nothing),
+                RemoteBranch::Deleted | RemoteBranch::NoBranch(Unsent::Nothing),
                 Publish::Yes | Publish::IfAlone | Publish::No,
                 _,
-            ) => Step::LeaveRemoteAbsent,
-            (Remote::Tip(Relation::Same), Publish::Yes | Publish::IfAlone | Publish::No, _) => Step::InSync,
+            ) => SyncStep::LeaveRemoteAbsent,
+            (RemoteBranch::Tip(Relation::Same), Publish::Yes | Publish::IfAlone | Publish::No, _) => {
+                SyncStep::InSync
+            }
             (
-                Remote::NoBranch(Unsent::Commits) | Remote::Tip(Relation::Ahead),
+                RemoteBranch::NoBranch(Unsent::Commits) | RemoteBranch::Tip(Relation::Ahead),
                 Publish::Yes | Publish::IfAlone,
                 _,
-            ) => Step::Push,
+            ) => SyncStep::Push,
             (
-                Remote::NoBranch(Unsent::Commits) | Remote::Tip(Relation::Ahead | Relation::Replaced),
+                RemoteBranch::NoBranch(Unsent::Commits)
+                | RemoteBranch::Tip(Relation::Ahead | Relation::Replaced),
                 Publish::No,
                 _,
-            ) => Step::KeepLocal,
+            ) => SyncStep::KeepLocal,
             // This step changes neither the files nor the index.
-            (Remote::Tip(Relation::Replaced), Publish::Yes | Publish::IfAlone, _) => Step::Supersede,
+            (RemoteBranch::Tip(Relation::Replaced), Publish::Yes | Publish::IfAlone, _) => {
+                SyncStep::Supersede
+            }
             (
-                Remote::Tip(Relation::Behind | Relation::Diverged | Relation::Unrelated),
+                RemoteBranch::Tip(Relation::Behind | Relation::Diverged | Relation::Unrelated),
                 Publish::Yes | Publish::IfAlone | Publish::No,
                 Some(lock),
-            ) => Step::MidOperation { operation: lock.clone() },
-            (Remote::Tip(Relation::Behind), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
-                Step::FastForward
+            ) => SyncStep::MidOperation { operation: lock.clone() },
+            (RemoteBranch::Tip(Relation::Behind), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
+                SyncStep::FastForward
             }
-            (Remote::Tip(Relation::Diverged), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
-                Step::Replay
+            (RemoteBranch::Tip(Relation::Diverged), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
+                SyncStep::Replay
             }
-            (Remote::Tip(Relation::Unrelated), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
-                Step::LeaveUnrelated
+            (RemoteBranch::Tip(Relation::Unrelated), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
+                SyncStep::LeaveUnrelated
             }
         }
     }
@@ -205,7 +210,7 @@ impl Sight {
 
 /// A remote that was reached.
 #[derive(Clone, Copy)]
-enum Remote {
+enum RemoteBranch {
     NoBranch(Unsent),
     Deleted,
     Tip(Relation),
@@ -213,51 +218,51 @@ enum Remote {
 
 impl crate::OnDivergence {
     /// Returns the reaction to commits or edits that cannot be replayed.
-    pub fn on_clash(self) -> ClashStep {
+    pub fn on_clash(self) -> OnConflict {
         match self {
-            crate::OnDivergence::Recover => ClashStep::PinAndReset,
-            crate::OnDivergence::Pause => ClashStep::PinOnly,
+            crate::OnDivergence::Recover => OnConflict::PinAndReset,
+            crate::OnDivergence::Pause => OnConflict::PinOnly,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Footing, Publish, Relation, RemoteSight, Sight, Step, Unsent};
+    use super::{Publish, Relation, RemoteState, SyncInput, SyncStep, Unsent, WorktreeState};
 
-    fn footings() -> Vec<Footing> {
+    fn footings() -> Vec<WorktreeState> {
         let text = str::to_owned;
         vec![
-            Footing::Unattached,
-            Footing::OnBranch,
-            Footing::Locked { lock: text("index.lock") },
-            Footing::Elsewhere { on: text("main") },
-            Footing::MidOperation { operation: text("rebase") },
+            WorktreeState::Unattached,
+            WorktreeState::OnBranch,
+            WorktreeState::Locked { lock: text("index.lock") },
+            WorktreeState::Elsewhere { on: text("main") },
+            WorktreeState::MidOperation { operation: text("rebase") },
         ]
     }
 
-    fn remotes() -> Vec<RemoteSight> {
+    fn remotes() -> Vec<RemoteState> {
         vec![
-            RemoteSight::NotConfigured,
-            RemoteSight::Unreachable { reason: "away".to_owned() },
-            RemoteSight::NoBranch(Unsent::Nothing),
-            RemoteSight::NoBranch(Unsent::Commits),
-            RemoteSight::BranchDeleted,
-            RemoteSight::Tip(Relation::Same),
-            RemoteSight::Tip(Relation::Ahead),
-            RemoteSight::Tip(Relation::Replaced),
-            RemoteSight::Tip(Relation::Behind),
-            RemoteSight::Tip(Relation::Diverged),
-            RemoteSight::Tip(Relation::Unrelated),
+            RemoteState::NotConfigured,
+            RemoteState::Unreachable { reason: "away".to_owned() },
+            RemoteState::NoBranch(Unsent::Nothing),
+            RemoteState::NoBranch(Unsent::Commits),
+            RemoteState::BranchDeleted,
+            RemoteState::Tip(Relation::Same),
+            RemoteState::Tip(Relation::Ahead),
+            RemoteState::Tip(Relation::Replaced),
+            RemoteState::Tip(Relation::Behind),
+            RemoteState::Tip(Relation::Diverged),
+            RemoteState::Tip(Relation::Unrelated),
         ]
     }
 
-    fn all() -> Vec<Sight> {
+    fn all() -> Vec<SyncInput> {
         let mut all = Vec::new();
         for footing in footings() {
             for remote in remotes() {
                 for publish in [Publish::Yes, Publish::IfAlone, Publish::No] {
-                    all.push(Sight { footing: footing.clone(), remote: remote.clone(), publish });
+                    all.push(SyncInput { footing: footing.clone(), remote: remote.clone(), publish });
                 }
             }
         }
@@ -265,12 +270,12 @@ mod tests {
     }
 
     /// Returns true if a step writes the index, or needs a consistent read of all files.
-    fn holds_files(step: &Step) -> bool {
-        matches!(step, Step::FastForward | Step::Replay | Step::LeaveUnrelated)
+    fn holds_files(step: &SyncStep) -> bool {
+        matches!(step, SyncStep::FastForward | SyncStep::Replay | SyncStep::LeaveUnrelated)
     }
 
-    fn sends(step: &Step) -> bool {
-        matches!(step, Step::Push | Step::Supersede)
+    fn sends(step: &SyncStep) -> bool {
+        matches!(step, SyncStep::Push | SyncStep::Supersede)
     }
 
     /// S4.1: fails if an unknown state of the remote leads to a step that changes something.
@@ -279,11 +284,12 @@ mod tests {
         for sight in all() {
             let step = sight.step();
             let unknown =
-                matches!(sight.remote, RemoteSight::Unreachable { .. } | RemoteSight::NotConfigured);
-            let unsteady = matches!(sight.footing, Footing::Elsewhere { .. } | Footing::MidOperation { .. });
+                matches!(sight.remote, RemoteState::Unreachable { .. } | RemoteState::NotConfigured);
+            let unsteady =
+                matches!(sight.footing, WorktreeState::Elsewhere { .. } | WorktreeState::MidOperation { .. });
             if unknown || unsteady {
                 assert!(!holds_files(&step) && !sends(&step), "{sight:?}: {step:?}");
-                assert_ne!(step, Step::InSync, "{sight:?}");
+                assert_ne!(step, SyncStep::InSync, "{sight:?}");
             }
         }
     }
@@ -295,7 +301,7 @@ mod tests {
             let step = sight.step();
             if sends(&step) {
                 assert_ne!(sight.publish, Publish::No, "{sight:?}");
-                assert_ne!(sight.remote, RemoteSight::BranchDeleted);
+                assert_ne!(sight.remote, RemoteState::BranchDeleted);
             }
         }
     }
@@ -303,11 +309,11 @@ mod tests {
     /// Fails if a locked index is written, or if a lock prevents a branch from being found in sync.
     #[test]
     fn a_locked_index_matters_only_to_what_would_write_it() {
-        for sight in all().into_iter().filter(|sight| matches!(sight.footing, Footing::Locked { .. })) {
-            let free = Sight { footing: Footing::OnBranch, ..sight.clone() }.step();
+        for sight in all().into_iter().filter(|sight| matches!(sight.footing, WorktreeState::Locked { .. })) {
+            let free = SyncInput { footing: WorktreeState::OnBranch, ..sight.clone() }.step();
             let locked = sight.step();
             if holds_files(&free) {
-                assert_eq!(locked, Step::MidOperation { operation: "index.lock".to_owned() });
+                assert_eq!(locked, SyncStep::MidOperation { operation: "index.lock".to_owned() });
             } else {
                 assert_eq!(locked, free, "{sight:?}");
             }
@@ -317,29 +323,29 @@ mod tests {
     /// S4.1: fails if two states that a person must distinguish lead to the same step by accident.
     #[test]
     fn each_relation_has_its_own_step() {
-        let step = |remote, publish| Sight { footing: Footing::OnBranch, remote, publish }.step();
-        let tip = RemoteSight::Tip;
+        let step = |remote, publish| SyncInput { footing: WorktreeState::OnBranch, remote, publish }.step();
+        let tip = RemoteState::Tip;
         for publish in [Publish::Yes, Publish::IfAlone, Publish::No] {
-            assert_eq!(step(RemoteSight::NotConfigured, publish), Step::NoRemote);
-            assert_eq!(step(tip(Relation::Same), publish), Step::InSync);
-            assert_eq!(step(RemoteSight::BranchDeleted, publish), Step::LeaveRemoteAbsent);
-            assert_eq!(step(RemoteSight::NoBranch(Unsent::Nothing), publish), Step::LeaveRemoteAbsent);
-            assert_eq!(step(tip(Relation::Behind), publish), Step::FastForward);
-            assert_eq!(step(tip(Relation::Diverged), publish), Step::Replay);
-            assert_eq!(step(tip(Relation::Unrelated), publish), Step::LeaveUnrelated);
+            assert_eq!(step(RemoteState::NotConfigured, publish), SyncStep::NoRemote);
+            assert_eq!(step(tip(Relation::Same), publish), SyncStep::InSync);
+            assert_eq!(step(RemoteState::BranchDeleted, publish), SyncStep::LeaveRemoteAbsent);
+            assert_eq!(step(RemoteState::NoBranch(Unsent::Nothing), publish), SyncStep::LeaveRemoteAbsent);
+            assert_eq!(step(tip(Relation::Behind), publish), SyncStep::FastForward);
+            assert_eq!(step(tip(Relation::Diverged), publish), SyncStep::Replay);
+            assert_eq!(step(tip(Relation::Unrelated), publish), SyncStep::LeaveUnrelated);
         }
-        let ahead = [RemoteSight::NoBranch(Unsent::Commits), tip(Relation::Ahead)];
+        let ahead = [RemoteState::NoBranch(Unsent::Commits), tip(Relation::Ahead)];
         for remote in ahead {
-            assert_eq!(step(remote.clone(), Publish::Yes), Step::Push);
-            assert_eq!(step(remote, Publish::No), Step::KeepLocal);
+            assert_eq!(step(remote.clone(), Publish::Yes), SyncStep::Push);
+            assert_eq!(step(remote, Publish::No), SyncStep::KeepLocal);
         }
-        assert_eq!(step(tip(Relation::Replaced), Publish::Yes), Step::Supersede);
-        assert_eq!(step(tip(Relation::Replaced), Publish::No), Step::KeepLocal);
-        let nowhere = Sight {
-            footing: Footing::Elsewhere { on: "main".to_owned() },
+        assert_eq!(step(tip(Relation::Replaced), Publish::Yes), SyncStep::Supersede);
+        assert_eq!(step(tip(Relation::Replaced), Publish::No), SyncStep::KeepLocal);
+        let nowhere = SyncInput {
+            footing: WorktreeState::Elsewhere { on: "main".to_owned() },
             remote: tip(Relation::Same),
             publish: Publish::Yes,
         };
-        assert_eq!(nowhere.step(), Step::Detached { on: "main".to_owned() });
+        assert_eq!(nowhere.step(), SyncStep::Detached { on: "main".to_owned() });
     }
 }

@@ -4,7 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::outcome::{Clash, ClashCause, CommitLine, PinLine, Publishing, SyncOutcome, Uncommitted};
+use super::outcome::{
+    BackupRef, ClashCause, CommitLine, PublishResult, ReplayConflict, SyncOutcome, Uncommitted,
+};
 use crate::question::{cancels, option};
 use crate::{DecisionKind, DecisionOption, ErrorClass, Failure, OnDivergence, OptionEffect, Question};
 
@@ -24,11 +26,11 @@ pub struct Divergence {
 /// The data that the three diverged outcomes share, and the state in which the branch was left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Parts {
-    pin: PinLine,
+    pin: BackupRef,
     own: Vec<CommitLine>,
     arrived: Vec<CommitLine>,
     remote: String,
-    clash: Clash,
+    clash: ReplayConflict,
     left: Left,
 }
 
@@ -117,9 +119,9 @@ impl SyncOutcome {
             ),
             SyncOutcome::Rebased { to, replayed, absorbed, arrived, publishing, .. } => {
                 let sent = match publishing {
-                    Publishing::Done => String::new(),
-                    Publishing::NotAsked => "; not pushed".to_owned(),
-                    Publishing::Failed { reason } => format!("; pushing failed: {reason}"),
+                    PublishResult::Done => String::new(),
+                    PublishResult::NotAsked => "; not pushed".to_owned(),
+                    PublishResult::Failed { reason } => format!("; pushing failed: {reason}"),
                 };
                 let left = match absorbed.is_empty() {
                     true => String::new(),
@@ -157,7 +159,7 @@ impl SyncOutcome {
         match self {
             SyncOutcome::FetchFailed { .. }
             | SyncOutcome::PushFailed { .. }
-            | SyncOutcome::Rebased { publishing: Publishing::Failed { .. }, .. } => {
+            | SyncOutcome::Rebased { publishing: PublishResult::Failed { .. }, .. } => {
                 "check that the remote is reachable and that you may push, then try again"
             }
             SyncOutcome::Detached { .. } => "check out the plan's branch in its worktree, then try again",
@@ -171,7 +173,7 @@ impl SyncOutcome {
             | SyncOutcome::InSync { .. }
             | SyncOutcome::FastForwarded { .. }
             | SyncOutcome::Pushed { .. }
-            | SyncOutcome::Rebased { publishing: Publishing::Done | Publishing::NotAsked, .. }
+            | SyncOutcome::Rebased { publishing: PublishResult::Done | PublishResult::NotAsked, .. }
             | SyncOutcome::KeptLocal { .. } => "no action is needed",
         }
     }
@@ -316,7 +318,7 @@ impl Question {
     }
 }
 
-impl Clash {
+impl ReplayConflict {
     fn describe(&self) -> String {
         if self.cause == ClashCause::NoCommonCommit {
             return "they have no commit in common".to_owned();

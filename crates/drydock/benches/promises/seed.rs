@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use drydock_domain::{
-    AgentRoles, Authority, Context, DecisionId, Holder, NewPlan, Plan, PlanId, Profile, Spec, Target,
+    Authority, Context, CreatePlan, DecisionId, Holder, Plan, PlanAgents, PlanId, PlanSpec, Profile, Target,
     Timestamp, create,
 };
 use drydock_store::{Acquired, Options, PlanLease, Store, StoreUrl};
@@ -37,16 +37,16 @@ pub(crate) fn scattered(number: u128) -> u128 {
     (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
 }
 
-fn spec() -> Spec {
+fn spec() -> PlanSpec {
     let profile = Profile::built_in().into_iter().find(|profile| profile.name == "auto").unwrap();
-    Spec {
+    PlanSpec {
         action: "fix".parse().unwrap(),
         project: "demo".parse().unwrap(),
         task: "Make the parser accept trailing commas in argument lists".to_owned(),
         definition_of_done: Some("the tests pass".to_owned()),
         arguments: BTreeMap::from([("what".to_owned(), "the parser".to_owned())]),
         profile,
-        agents: AgentRoles::default(),
+        agents: PlanAgents::default(),
         validations: Vec::new(),
         invariants: Vec::new(),
         target: Target::default(),
@@ -66,7 +66,7 @@ pub(crate) async fn plan(store: &Store, number: u128) -> (Plan, PlanLease) {
     let Acquired::Held(lease) = store.plan_lease_acquire(&id, &holder, TTL).await.unwrap() else {
         panic!("somebody else holds a plan of the benchmark")
     };
-    let new = NewPlan { id, spec: spec(), base_commit: "1".repeat(40) };
+    let new = CreatePlan { id, spec: spec(), base_commit: "1".repeat(40) };
     let made = store.plan_create(&lease, create(new, &context(scattered(number)))).await.unwrap();
     (made, lease)
 }

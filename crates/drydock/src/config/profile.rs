@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drydock_agent::SandboxMode;
-use drydock_domain::{OnDivergence, Phase, Profile, WrittenBudget};
+use drydock_domain::{OnDivergence, Phase, Profile, RawBudget};
 use serde::Deserialize;
 
 /// One `[profiles.NAME]` as parsed, unchecked.
@@ -14,7 +14,7 @@ pub(crate) struct Written {
     on_divergence: Option<OnDivergence>,
     asks_before: Option<Vec<Phase>>,
     sandbox: Option<SandboxMode>,
-    budget: Option<WrittenBudget>,
+    budget: Option<RawBudget>,
 }
 
 /// Returns the built-in and the configured profiles, with inherited settings filled in.

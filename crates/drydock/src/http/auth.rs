@@ -17,7 +17,7 @@ use axum::http::{HeaderMap, HeaderName, Method};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use drydock_api::Code;
-use drydock_domain::{Role, Token, TokenKind};
+use drydock_domain::{Token, TokenKind, TokenRole};
 use drydock_engine::{Engine, Recognised};
 
 use super::cookie::Cookie;
@@ -123,8 +123,8 @@ impl Door {
         };
         // Only the rights of an agent depend on the plan in the path.
         let named = match token.role {
-            Role::Agent { .. } => request.extract_parts::<RawPathParams>().await.ok(),
-            Role::Human | Role::Operator | Role::Reader => None,
+            TokenRole::Agent { .. } => request.extract_parts::<RawPathParams>().await.ok(),
+            TokenRole::Human | TokenRole::Operator | TokenRole::Reader => None,
         };
         let plan = named.as_ref().and_then(|named| named.iter().find(|(name, _)| *name == "id"));
         if !may(&token.role, right, plan.map(|(_, plan)| plan)) {
@@ -264,7 +264,7 @@ mod tests {
     async fn each_role_may_do_what_the_table_says_on_every_route() {
         let (_folder, engine, router) = desk(Tokens::Required).await;
         for (name, asked, role) in
-            [("o", NewRole::Operator, Role::Operator), ("r", NewRole::Reader, Role::Reader)]
+            [("o", NewRole::Operator, TokenRole::Operator), ("r", NewRole::Reader, TokenRole::Reader)]
         {
             let secret = token(&engine, name, asked).await;
             for (method, path) in routes() {

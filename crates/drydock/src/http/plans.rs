@@ -2,7 +2,7 @@
 
 use axum::extract::{Extension, State};
 use drydock_api as api;
-use drydock_domain::{self as domain, Act, Authority, Name, Next, Plan, PlanId, Refusal};
+use drydock_domain::{self as domain, Act, Authority, Name, NextPhase, Plan, PlanId, Refusal};
 use drydock_engine::{Asked, Caller, Engine, EngineError, NewInvariant, Request, shield};
 use drydock_store::{Parent, PlanFilter};
 
@@ -205,18 +205,20 @@ pub(super) async fn strategize(State(shared): State<Shared>, Path(id): Path, By(
 }
 
 pub(super) async fn execute(State(shared): State<Shared>, Path(id): Path, By(caller): By) -> One {
-    steer(
-        shared,
-        id,
-        caller,
-        |engine, plan, by| async move { engine.advance(&plan, Next::Execute, &by).await },
-    )
+    steer(shared, id, caller, |engine, plan, by| async move {
+        engine.advance(&plan, NextPhase::Execute, &by).await
+    })
     .await
 }
 
 pub(super) async fn apply(State(shared): State<Shared>, Path(id): Path, By(caller): By) -> One {
-    steer(shared, id, caller, |engine, plan, by| async move { engine.advance(&plan, Next::Apply, &by).await })
-        .await
+    steer(
+        shared,
+        id,
+        caller,
+        |engine, plan, by| async move { engine.advance(&plan, NextPhase::Apply, &by).await },
+    )
+    .await
 }
 
 pub(super) async fn retry(

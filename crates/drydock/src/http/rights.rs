@@ -2,7 +2,7 @@
 //! is not in the table is for the role human only.
 
 use axum::http::Method;
-use drydock_domain::Role;
+use drydock_domain::TokenRole;
 
 use super::router::ROOT;
 
@@ -109,25 +109,26 @@ pub(super) fn right(method: &Method, route: &str) -> Option<Right> {
 }
 
 /// Returns true if a role has a right. `plan` is the plan in the path.
-pub(super) fn may(role: &Role, right: Option<Right>, plan: Option<&str>) -> bool {
+pub(super) fn may(role: &TokenRole, right: Option<Right>, plan: Option<&str>) -> bool {
     match (role, right) {
         (
-            Role::Human | Role::Operator | Role::Reader | Role::Agent { .. },
+            TokenRole::Human | TokenRole::Operator | TokenRole::Reader | TokenRole::Agent { .. },
             Some(Right::Enter | Right::Measure),
         ) => true,
         (
-            Role::Human,
+            TokenRole::Human,
             Some(Right::Look | Right::LookAtPlan | Right::Operate | Right::Decide | Right::Vouch) | None,
         ) => true,
-        (Role::Operator, Some(Right::Look | Right::LookAtPlan | Right::Operate)) => true,
-        (Role::Operator, Some(Right::Decide | Right::Vouch) | None) => false,
-        (Role::Reader, Some(Right::Look | Right::LookAtPlan)) => true,
-        (Role::Reader, Some(Right::Operate | Right::Decide | Right::Vouch) | None) => false,
+        (TokenRole::Operator, Some(Right::Look | Right::LookAtPlan | Right::Operate)) => true,
+        (TokenRole::Operator, Some(Right::Decide | Right::Vouch) | None) => false,
+        (TokenRole::Reader, Some(Right::Look | Right::LookAtPlan)) => true,
+        (TokenRole::Reader, Some(Right::Operate | Right::Decide | Right::Vouch) | None) => false,
         // Compared by the full id: a prefix could be completed from the answer.
-        (Role::Agent { plan: own, .. }, Some(Right::LookAtPlan)) => plan == Some(own.as_str()),
-        (Role::Agent { .. }, Some(Right::Look | Right::Operate | Right::Decide | Right::Vouch) | None) => {
-            false
-        }
+        (TokenRole::Agent { plan: own, .. }, Some(Right::LookAtPlan)) => plan == Some(own.as_str()),
+        (
+            TokenRole::Agent { .. },
+            Some(Right::Look | Right::Operate | Right::Decide | Right::Vouch) | None,
+        ) => false,
     }
 }
 
@@ -141,7 +142,7 @@ pub(crate) enum Offer {
 }
 
 /// Returns the actions that the page offers to a role. A user without a token gets everything.
-pub(crate) fn offer(role: Option<&Role>) -> Offer {
+pub(crate) fn offer(role: Option<&TokenRole>) -> Offer {
     let has = |right| role.is_none_or(|role| may(role, Some(right), None));
     match (has(Right::Operate), has(Right::Decide)) {
         (true, true) => Offer::Everything,
@@ -151,19 +152,21 @@ pub(crate) fn offer(role: Option<&Role>) -> Offer {
 }
 
 /// Returns why a role lacks a right, as a message for people.
-pub(super) fn refusal(role: &Role, right: Option<Right>) -> &'static str {
+pub(super) fn refusal(role: &TokenRole, right: Option<Right>) -> &'static str {
     match (role, right) {
-        (Role::Agent { .. }, Some(Right::Decide)) => "agents cannot answer decisions",
-        (Role::Operator | Role::Reader, Some(Right::Decide)) => "only people can answer decisions",
-        (Role::Agent { .. } | Role::Operator | Role::Reader, Some(Right::Vouch)) => {
+        (TokenRole::Agent { .. }, Some(Right::Decide)) => "agents cannot answer decisions",
+        (TokenRole::Operator | TokenRole::Reader, Some(Right::Decide)) => "only people can answer decisions",
+        (TokenRole::Agent { .. } | TokenRole::Operator | TokenRole::Reader, Some(Right::Vouch)) => {
             "only people can manage tokens"
         }
-        (Role::Reader, Some(Right::Operate)) => "readers cannot change anything",
-        (Role::Agent { .. }, Some(Right::Look | Right::LookAtPlan)) => {
+        (TokenRole::Reader, Some(Right::Operate)) => "readers cannot change anything",
+        (TokenRole::Agent { .. }, Some(Right::Look | Right::LookAtPlan)) => {
             "agents can only read their own plan, by its full id"
         }
-        (Role::Agent { .. }, Some(Right::Operate)) => "agents can only change their worktree",
-        (Role::Human | Role::Operator | Role::Agent { .. } | Role::Reader, _) => "only people can do this",
+        (TokenRole::Agent { .. }, Some(Right::Operate)) => "agents can only change their worktree",
+        (TokenRole::Human | TokenRole::Operator | TokenRole::Agent { .. } | TokenRole::Reader, _) => {
+            "only people can do this"
+        }
     }
 }
 

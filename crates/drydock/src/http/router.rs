@@ -7,7 +7,7 @@ use axum::http::Method;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
 use drydock_api::Code;
-use drydock_domain::{Authority, Role, Token};
+use drydock_domain::{Authority, Token, TokenRole};
 use drydock_engine::{Caller, Engine};
 
 use super::extract::{Refused, refused};
@@ -41,12 +41,12 @@ impl Shared {
     }
 }
 
-fn authority(role: &Role) -> Authority {
+fn authority(role: &TokenRole) -> Authority {
     match role {
-        Role::Human => Authority::Person,
-        Role::Operator => Authority::Operator,
+        TokenRole::Human => Authority::Person,
+        TokenRole::Operator => Authority::Operator,
         // These roles change nothing. If the table of rights admits one by mistake, the commands still refuse it.
-        Role::Agent { .. } | Role::Reader => Authority::Agent,
+        TokenRole::Agent { .. } | TokenRole::Reader => Authority::Agent,
     }
 }
 

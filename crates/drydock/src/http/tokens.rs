@@ -8,7 +8,7 @@ use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
 use drydock_api as api;
-use drydock_domain::{Role, Token, TokenKind, TokenState};
+use drydock_domain::{Token, TokenKind, TokenRole, TokenState};
 use drydock_engine::{NewRole, NewToken, Secret};
 
 use super::extract::{Answer, Body, By, Path, Refused, Sent, invalid};
@@ -73,10 +73,10 @@ pub(super) async fn revoke(State(shared): State<Shared>, Path(id): Path) -> Answ
 
 fn token(token: Token) -> api::Token {
     let (role, plan, run) = match token.role {
-        Role::Human => (api::Role::Human, None, None),
-        Role::Operator => (api::Role::Operator, None, None),
-        Role::Reader => (api::Role::Reader, None, None),
-        Role::Agent { plan, run } => (api::Role::Agent, Some(plan.to_string()), Some(run.to_string())),
+        TokenRole::Human => (api::Role::Human, None, None),
+        TokenRole::Operator => (api::Role::Operator, None, None),
+        TokenRole::Reader => (api::Role::Reader, None, None),
+        TokenRole::Agent { plan, run } => (api::Role::Agent, Some(plan.to_string()), Some(run.to_string())),
     };
     api::Token {
         id: token.id.to_string(),

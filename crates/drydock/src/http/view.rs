@@ -236,8 +236,8 @@ pub(super) fn failure(failure: &domain::Failure) -> api::PlanError {
     api::PlanError { class: failure.class.name().to_owned(), text: failure.text.clone() }
 }
 
-fn roles(roles: domain::AgentRoles) -> api::Roles {
-    let reviewer = |one: domain::Reviewer| api::Reviewer { agent: one.agent, critical: one.critical };
+fn roles(roles: domain::PlanAgents) -> api::Roles {
+    let reviewer = |one: domain::ReviewerSpec| api::Reviewer { agent: one.agent, critical: one.critical };
     api::Roles {
         strategize: roles.strategize,
         execute: roles.execute,
@@ -365,11 +365,11 @@ pub(super) fn lock(lock: domain::Lock) -> api::Lock {
 }
 
 /// Returns an event in the form used by all answers and streams.
-pub(crate) fn event_shape(recorded: domain::Recorded) -> serde_json::Value {
+pub(crate) fn event_shape(recorded: domain::StoredEvent) -> serde_json::Value {
     serde_json::to_value(event(recorded)).expect("an event has text keys and finite numbers")
 }
 
-pub(super) fn event(event: domain::Recorded) -> api::Event {
+pub(super) fn event(event: domain::StoredEvent) -> api::Event {
     api::Event {
         seq: event.seq,
         at: time(event.at),
@@ -396,7 +396,7 @@ pub(super) fn changeset(changeset: domain::Changeset) -> api::Changeset {
     }
 }
 
-fn entry(entry: domain::Entry) -> api::Entry {
+fn entry(entry: domain::ChangesetEntry) -> api::Entry {
     api::Entry {
         seq: entry.seq,
         path: entry.change.path,
@@ -456,7 +456,7 @@ pub(super) fn invariant(invariant: domain::Invariant) -> api::Invariant {
 }
 
 pub(super) fn action(action: domain::Action) -> api::Action {
-    let argument = |one: domain::Argument| api::Argument {
+    let argument = |one: domain::ActionArgument| api::Argument {
         required: one.required,
         default: one.default,
         description: one.description,

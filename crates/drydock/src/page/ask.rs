@@ -10,7 +10,7 @@ use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::request::Parts;
 use drydock_api::http::{Request, Response};
 use drydock_api::{BoxFuture, Bytes, Client, Flow, Transport, TransportError};
-use drydock_domain::Role;
+use drydock_domain::TokenRole;
 use serde::de::DeserializeOwned;
 
 use super::trouble::Trouble;
@@ -33,7 +33,7 @@ pub(super) struct Ask {
     local: Local,
     credentials: HeaderMap,
     /// The caller's role as authenticated, known after the first answer.
-    role: OnceLock<Role>,
+    role: OnceLock<TokenRole>,
 }
 
 impl Ask {
@@ -60,7 +60,7 @@ impl Transport for Ask {
         let answering = self.local.send(self.signed(request));
         Box::pin(async move {
             let response = answering.await?;
-            if let Some(role) = response.extensions().get::<Role>() {
+            if let Some(role) = response.extensions().get::<TokenRole>() {
                 self.role.get_or_init(|| role.clone());
             }
             Ok(response)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use drydock_agent::Ending;
-use drydock_domain::{Recorded, told};
+use drydock_domain::{StoredEvent, told};
 use tokio_util::sync::CancellationToken;
 
 use super::deliver::Failure;
@@ -23,7 +23,7 @@ impl Engine {
         hook: &Hook,
         argv: &[String],
         pass_env: &[String],
-        event: Recorded,
+        event: StoredEvent,
     ) -> Result<(), Failure> {
         let passed =
             pass_env.iter().filter_map(|name| std::env::var(name).ok().map(|value| (name.clone(), value)));

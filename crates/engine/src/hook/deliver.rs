@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use drydock_domain::{Name, Recorded, told};
+use drydock_domain::{Name, StoredEvent, told};
 use drydock_store::{Delivery, DeliveryClaim, EventFilter, StoreError, Tenure, Told};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -93,7 +93,7 @@ impl Engine {
         }
     }
 
-    async fn tell(&self, hook: &Hook, event: Recorded) -> Result<(), Failure> {
+    async fn tell(&self, hook: &Hook, event: StoredEvent) -> Result<(), Failure> {
         match &hook.means {
             Means::Command { argv, pass_env } => self.tell_program(hook, argv, pass_env, event).await,
             Means::Webhook { address, .. } => {
@@ -230,7 +230,7 @@ impl<'e> Courier<'e> {
     }
 
     /// Returns the next event that matches the hook.
-    async fn next(&mut self, seen: &Delivery) -> Result<Option<Recorded>, StoreError> {
+    async fn next(&mut self, seen: &Delivery) -> Result<Option<StoredEvent>, StoreError> {
         self.passed = self.passed.max(seen.position);
         loop {
             let filter = EventFilter { after: self.passed, plan: None, limit: PAGE };

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use drydock_domain::{Name, Recorded};
+use drydock_domain::{Name, StoredEvent};
 use serde_json::Value;
 
 use super::address::WebAddress;
@@ -18,7 +18,7 @@ pub struct Hooks {
     /// The hooks, with unique names.
     pub list: Vec<Hook>,
     /// Converts an event to its JSON, in the form that every interface uses.
-    pub shape: fn(Recorded) -> Value,
+    pub shape: fn(StoredEvent) -> Value,
 }
 
 /// A receiver of events.
@@ -141,7 +141,7 @@ impl Pattern {
 
 impl Wants {
     /// Returns true if an event matches the filter.
-    pub(super) fn include(&self, event: &Recorded) -> bool {
+    pub(super) fn include(&self, event: &StoredEvent) -> bool {
         let urgent = event.kind != ALERT || priority(event) >= self.min_priority;
         urgent && self.events.iter().any(|pattern| pattern.means(&event.kind))
     }
@@ -149,7 +149,7 @@ impl Wants {
 
 /// An alert without a priority counts as high, so it reaches every hook: one alert too many is better than a
 /// missed one.
-fn priority(alert: &Recorded) -> Priority {
+fn priority(alert: &StoredEvent) -> Priority {
     match alert.details.get("priority").and_then(Value::as_str) {
         Some("low") => Priority::Low,
         Some(_) | None => Priority::High,
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn only_alerts_are_chosen_by_their_priority() {
-        let event = |kind: &str, details| Recorded {
+        let event = |kind: &str, details| StoredEvent {
             seq: 1,
             at: Timestamp::from_micros(0),
             kind: kind.to_owned(),

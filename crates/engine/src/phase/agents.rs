@@ -9,7 +9,7 @@ use drydock_agent::{
 };
 use drydock_domain::{
     Choice, Command, ErrorClass, Event, Grant, GrantAnswer, GrantScope, GrantTerms, Invariant, Question,
-    Recorded, Rule, told,
+    Rule, StoredEvent, told,
 };
 use drydock_worktree::{Checkout, TreeId};
 use serde::Deserialize;
@@ -156,7 +156,7 @@ impl Scope<'_> {
         }
         let phase = self.plan.stage.phase().name();
         let recent = self.engine.store().event_recent(&self.plan.id, SESSION_EVENTS_MAX).await?;
-        let same = |event: &&Recorded| {
+        let same = |event: &&StoredEvent| {
             event.kind == "agent.session"
                 && event.details["agent"] == errand.name
                 && event.details["phase"] == phase
@@ -338,7 +338,7 @@ impl Scope<'_> {
 }
 
 /// Returns the usage of a session that an event reports: when the session was opened, or as usage so far.
-fn told_of_session(event: &Recorded, agent: &str, session: &str) -> Option<SessionUse> {
+fn told_of_session(event: &StoredEvent, agent: &str, session: &str) -> Option<SessionUse> {
     let details = &event.details;
     let told = match event.kind.as_str() {
         "agent.session" if details["session"] == session => &details["told"],

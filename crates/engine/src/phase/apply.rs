@@ -4,8 +4,8 @@
 //! fast-forward that refuses to touch modified files. Everything happens under the project's lock.
 
 use drydock_domain::{
-    Command, Enforcement, ErrorClass, Event, Intent, Landed, LandingProof, NewEntry, Phase, Plan, Question,
-    RemoteAway, RunId, ValidationRun, run_trailer, told, trailer, without_trailers,
+    Command, Enforcement, ErrorClass, Event, Intent, Landed, LandingProof, PathChange, Phase, Plan, Question,
+    RemoteAway, RunId, ValidationResult, run_trailer, told, trailer, without_trailers,
 };
 use drydock_worktree::{CommitId, Landing, Merge};
 use tracing::Instrument;
@@ -349,7 +349,7 @@ fn enforced(enforcement: Enforcement) -> Event {
     }
 }
 
-fn failed(run: &ValidationRun) -> String {
+fn failed(run: &ValidationResult) -> String {
     format!("validation {} fails on the merged result: {}", run.name, run.text)
 }
 
@@ -361,13 +361,13 @@ fn conflicts(target: &str, paths: &[String]) -> Vec<String> {
 pub(crate) async fn recorded(
     engine: &crate::engine::Engine,
     plan: &Plan,
-) -> Result<Vec<NewEntry>, EngineError> {
+) -> Result<Vec<PathChange>, EngineError> {
     let Some(run) = &plan.head_run else { return Ok(Vec::new()) };
     let changesets = engine.store().changeset_of_run(&plan.id, run).await?;
     Ok(changesets.into_iter().flat_map(|changeset| changeset.entries).map(|entry| entry.change).collect())
 }
 
-fn same(mut one: Vec<NewEntry>, mut other: Vec<NewEntry>) -> bool {
+fn same(mut one: Vec<PathChange>, mut other: Vec<PathChange>) -> bool {
     one.sort_by(|left, right| left.path.cmp(&right.path));
     other.sort_by(|left, right| left.path.cmp(&right.path));
     one == other

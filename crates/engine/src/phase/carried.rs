@@ -2,7 +2,7 @@
 //! question, a rate limit, a used-up budget or an interruption can end a run early; the next run continues
 //! from these reports. They are read from the feed.
 
-use drydock_domain::{Choice, ErrorClass, Recorded, put_choice};
+use drydock_domain::{Choice, ErrorClass, StoredEvent, put_choice};
 use drydock_store::EventFilter;
 use serde::Deserialize;
 use serde_json::json;
@@ -55,7 +55,7 @@ impl Scope<'_> {
 }
 
 impl Reading {
-    fn read(&mut self, event: &Recorded) {
+    fn read(&mut self, event: &StoredEvent) {
         match event.kind.as_str() {
             "plan.started" => self.current = Carried::default(),
             "agent.choice" => {
@@ -130,7 +130,7 @@ mod tests {
         let mut reading = Reading::default();
         for (kind, details) in events {
             let (kind, details, at) = ((*kind).to_owned(), details.clone(), Timestamp::from_micros(1));
-            reading.read(&Recorded { seq: 1, at, kind, plan: None, run: None, revision: None, details });
+            reading.read(&StoredEvent { seq: 1, at, kind, plan: None, run: None, revision: None, details });
         }
         reading.carried
     }

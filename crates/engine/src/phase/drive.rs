@@ -4,8 +4,8 @@
 use std::pin::Pin;
 
 use drydock_domain::{
-    Command, Delay, Effect, Enforcement, ErrorClass, Failure, Next, Phase, Plan, PlanId, Project, Remains,
-    Start, State, TakeOverCause, due, told,
+    Command, Delay, Effect, Enforcement, ErrorClass, Failure, NextPhase, Phase, Plan, PlanId, Project,
+    Remains, Start, State, TakeOverCause, due, told,
 };
 use drydock_store::{Limits, Request, RequestKind};
 use drydock_worktree::StopSignal;
@@ -108,7 +108,7 @@ impl Engine {
                 return Ok(judged);
             }
             hold.tally().end();
-            self.advance_held(hold, &judged.id, Next::Apply, None, &Caller::worker()).await?;
+            self.advance_held(hold, &judged.id, NextPhase::Apply, None, &Caller::worker()).await?;
             driven = self.drive_traced(hold, &judged.id, Phase::Apply).await;
         }
         driven
@@ -132,7 +132,7 @@ impl Engine {
         // The usage of the ended run is already recorded.
         hold.tally().end();
         let caller = Caller::worker();
-        let advanced = self.advance_held(hold, &plan.id, Next::Execute, None, &caller).await;
+        let advanced = self.advance_held(hold, &plan.id, NextPhase::Execute, None, &caller).await;
         let begins = |plan: &Plan| due(plan) == Some(Effect::DrivePhase(Phase::Execute));
         // Limits on concurrent phases are enforced when work is claimed, so with limits Execute is left to
         // the next claim.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use drydock_domain::{
-    CHECKPOINT, ChangeOp, Command, ErrorClass, Event, Failure, NewEntry, Question, SentBack,
+    CHECKPOINT, ChangeOp, Command, ErrorClass, Event, Failure, PathChange, Question, RejectedBy,
 };
 use drydock_store::ChangesetHandle;
 use drydock_worktree::{Change, Checkout, CommitId, Staged, Verified};
@@ -110,8 +110,8 @@ async fn rounds(scope: &Scope<'_>, agent: Option<&str>, checkout: &Checkout) -> 
             Verdict::SentBack(sent_back, reasons) => (sent_back, reasons),
         };
         let (rounds, rounds_max) = match sent_back {
-            SentBack::Validation => (&mut mended, MENDS_MAX + 1),
-            SentBack::Review => (&mut refused, REFUSALS_MAX),
+            RejectedBy::Validation => (&mut mended, MENDS_MAX + 1),
+            RejectedBy::Review => (&mut refused, REFUSALS_MAX),
         };
         *rounds += 1;
         let Some(agent) = agent.filter(|_| *rounds < rounds_max) else {
@@ -168,14 +168,20 @@ fn keeping(end: End, work: Option<&CommitId>) -> End {
 }
 
 /// Asks a person about a result that was sent back as often as allowed.
-fn asked(scope: &Scope<'_>, sent_back: SentBack, rounds: usize, reasons: &[String], head: &CommitId) -> End {
+fn asked(
+    scope: &Scope<'_>,
+    sent_back: RejectedBy,
+    rounds: usize,
+    reasons: &[String],
+    head: &CommitId,
+) -> End {
     let question = Question::rounds_used_up(sent_back, rounds, reasons, head.as_str(), &scope.plan);
     End::Report(Box::new(match sent_back {
-        SentBack::Validation => {
+        RejectedBy::Validation => {
             let failure = Failure::new(ErrorClass::ValidationFailed, reasons.join("\n"));
             Command::Fail(scope.run.clone(), failure, Some(question))
         }
-        SentBack::Review => Command::Ask(scope.run.clone(), question),
+        RejectedBy::Review => Command::Ask(scope.run.clone(), question),
     }))
 }
 
@@ -236,7 +242,7 @@ async fn record(scope: &Scope<'_>, changeset: &ChangesetHandle, head: CommitId) 
     let base = scope.base()?;
     let authors = scope.together().authors(&base, &head).await?;
     let changes = scope.git(move |repository| repository.changes(&base, &head)).await?;
-    let mut of_others: BTreeMap<String, Vec<NewEntry>> = BTreeMap::new();
+    let mut of_others: BTreeMap<String, Vec<PathChange>> = BTreeMap::new();
     let mut entries = Vec::new();
     for change in changes {
         match authors.get(&change.path) {
@@ -256,7 +262,7 @@ async fn record(scope: &Scope<'_>, changeset: &ChangesetHandle, head: CommitId) 
 async fn record_all(
     scope: &Scope<'_>,
     changeset: &ChangesetHandle,
-    entries: &[NewEntry],
+    entries: &[PathChange],
 ) -> Result<(), EngineError> {
     for part in entries.chunks(ENTRIES_PER_RECORD) {
         scope.engine.store().changeset_record(changeset, part.to_vec()).await?;
@@ -269,8 +275,8 @@ fn message(scope: &Scope<'_>) -> String {
 }
 
 /// Converts a change reported by git into a changeset entry.
-pub(super) fn entry(change: Change) -> NewEntry {
-    NewEntry {
+pub(super) fn entry(change: Change) -> PathChange {
+    PathChange {
         op: match change.op {
             drydock_worktree::ChangeOp::Create => ChangeOp::Create,
             drydock_worktree::ChangeOp::Modify => ChangeOp::Modify,

@@ -1,7 +1,9 @@
 //! Judges the work of a run in the form that would land: synced with commits that others added to the branch,
 //! validated, reviewed, and only then pushed to the remote.
 
-use drydock_domain::{Command, Completion, ErrorClass, Publish, Remains, ReviewRun, SentBack, ValidationRun};
+use drydock_domain::{
+    Command, Completion, ErrorClass, Publish, RejectedBy, Remains, ReviewResult, ValidationResult,
+};
 use drydock_worktree::{Checkout, CommitId, PinOrder, Staged};
 
 use super::review::Reviewed;
@@ -35,12 +37,12 @@ pub(super) enum Verdict {
     /// The run has ended.
     Ended(End),
     /// The work goes back to the agent to be fixed, for these reasons.
-    SentBack(SentBack, Vec<String>),
+    SentBack(RejectedBy, Vec<String>),
 }
 
 /// The result of validations and reviews.
 enum Opinion {
-    Good(Vec<ValidationRun>, Vec<ReviewRun>),
+    Good(Vec<ValidationResult>, Vec<ReviewResult>),
     Not(Verdict),
 }
 
@@ -136,12 +138,12 @@ impl Scope<'_> {
         let failed: Vec<_> = validations.iter().filter(|run| run.required && !run.passed).collect();
         if !failed.is_empty() {
             let reasons = failed.iter().map(|run| format!("{}: {}", run.name, run.text)).collect();
-            return Ok(Opinion::Not(Verdict::SentBack(SentBack::Validation, reasons)));
+            return Ok(Opinion::Not(Verdict::SentBack(RejectedBy::Validation, reasons)));
         }
         *proposals += 1;
         Ok(match self.review(*proposals, head).await? {
             Reviewed::Agreed(reviews) => Opinion::Good(validations, reviews),
-            Reviewed::Refused(reasons) => Opinion::Not(Verdict::SentBack(SentBack::Review, reasons)),
+            Reviewed::Refused(reasons) => Opinion::Not(Verdict::SentBack(RejectedBy::Review, reasons)),
             Reviewed::Ended(end) => Opinion::Not(Verdict::Ended(end)),
         })
     }

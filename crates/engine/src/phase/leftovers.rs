@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use drydock_domain::{Event, Fence, PINS, Phase, PinLine, Plan, PlanId, RunId, SNAPSHOTS, told, trailer};
+use drydock_domain::{BackupRef, Event, Fence, PINS, Phase, Plan, PlanId, RunId, SNAPSHOTS, told, trailer};
 use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository, make_folder, remove_folder};
 
 use super::link::{PutBack, restore_links};
@@ -60,7 +60,7 @@ impl Removed {
 pub(crate) struct Removed {
     pub(crate) work: Work,
     /// The backup of commits on no branch and of staged content, if there were any.
-    pub(crate) pin: Option<PinLine>,
+    pub(crate) pin: Option<BackupRef>,
     /// The `.git` files that were missing or replaced.
     pub(super) links: Vec<PutBack>,
 }
@@ -326,7 +326,7 @@ fn keep_rest(
     plan: &PlanId,
     leftover: &Leftover,
     checkout: &Checkout,
-) -> Result<Option<PinLine>, EngineError> {
+) -> Result<Option<BackupRef>, EngineError> {
     let signature = signature(repository);
     let reason = "a run ended and left more than its files";
     let order = PinOrder { plan: plan.as_str(), run: Some(&leftover.run), reason, signature: &signature };
@@ -442,7 +442,7 @@ fn keep_branch(
     plan: &PlanId,
     base: &CommitId,
     branch: &str,
-) -> Result<Option<PinLine>, GitError> {
+) -> Result<Option<BackupRef>, GitError> {
     let Some(tip) = repository.branch_tip(branch)? else { return Ok(None) };
     let likely = [format!("{SNAPSHOTS}{plan}/"), format!("{PINS}{plan}/")];
     if repository.branch_is_kept_elsewhere(branch, &likely)? {
@@ -463,7 +463,7 @@ fn keep_branch(
 
 /// Returns the alert that names the backup of commits or staged content which no run recorded. The plan
 /// continues without them.
-fn set_aside_alert(place: &str, pin: &PinLine) -> Event {
+fn set_aside_alert(place: &str, pin: &BackupRef) -> Event {
     let backup = pin.name.trim_start_matches(PINS);
     let text = format!(
         "commits or staged changes {place} were not made by drydock; they are not part of the plan's work \

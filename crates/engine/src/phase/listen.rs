@@ -8,7 +8,7 @@ use drydock_agent::{
     Activity, AgentSpec, Message, PermissionAsked, Resets, SessionUse, Signal, Stream, means_to_ask,
     verdict_in,
 };
-use drydock_domain::{CHOICES_MAX, Choice, Event, Question, Spent, counted, put_choice, tangle};
+use drydock_domain::{CHOICES_MAX, Choice, Event, Question, ResourceUsage, counted, put_choice, tangle};
 use drydock_worktree::{Checkout, TreeId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -222,7 +222,11 @@ impl<'a> Listener<'a> {
             Signal::Session { id, begun, told } => self.session(id, begun, told).await?,
             Signal::Used { more, session } => {
                 let SessionUse { tokens, cost_micros } = more;
-                self.scope.hold.tally().add(Spent { tokens, cost_micros, ..Spent::default() });
+                self.scope.hold.tally().add(ResourceUsage {
+                    tokens,
+                    cost_micros,
+                    ..ResourceUsage::default()
+                });
                 self.told.session_used(session);
             }
             Signal::Stalled { quiet } => self.stalled(quiet).await?,
@@ -304,7 +308,7 @@ impl<'a> Listener<'a> {
             && self.tools.len() < TOOLS_MAX
             && self.tools.insert(id.clone())
         {
-            self.scope.hold.tally().add(Spent { tool_calls: 1, ..Spent::default() });
+            self.scope.hold.tally().add(ResourceUsage { tool_calls: 1, ..ResourceUsage::default() });
         }
     }
 
@@ -324,7 +328,7 @@ impl<'a> Listener<'a> {
             Err(reason) => {
                 // The valid parts count anyway.
                 let (tokens, tool_calls) = (tokens.unwrap_or(0), tool_calls.unwrap_or(0));
-                tally.add(Spent { tokens, tool_calls, ..Spent::default() });
+                tally.add(ResourceUsage { tokens, tool_calls, ..ResourceUsage::default() });
                 self.uncounted(reason.clone()).await?;
                 Ok(Err(reason))
             }

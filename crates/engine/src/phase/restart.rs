@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use drydock_domain::{
-    Command, Event, Fence, Met, Phase, Plan, PlanId, Project, Recorded, Remains, RestartPoint, RunId,
-    SNAPSHOTS, State, TakeOverCause, due, told,
+    BlockedBy, Command, Event, Fence, Phase, Plan, PlanId, Project, Remains, RestartPoint, RunId, SNAPSHOTS,
+    State, StoredEvent, TakeOverCause, due, told,
 };
 use drydock_worktree::{CommitId, GitError, Repository, StopSignal};
 
@@ -177,8 +177,8 @@ impl Engine {
                 return Ok(());
             }
             let met = match plan.place.is_none() || *target == plan.id {
-                true => Met::Stopped,
-                false => Met::StoppedAbove,
+                true => BlockedBy::Stopped,
+                false => BlockedBy::StoppedAbove,
             };
             match self.issue(hold, Command::HoldBack(met), WORKER).await {
                 Ok(_) | Err(EngineError::Refused(_)) => Ok(()),
@@ -214,7 +214,7 @@ fn is_final(error: &EngineError, keeper: Keeper) -> bool {
 
 /// Reads the activity of a run from the feed, newest event first. A recorded commit means that the result was
 /// finished.
-fn doing(recent: &[Recorded], plan: &Plan, run: &RunId, from: &CommitId) -> Result<Doing, EngineError> {
+fn doing(recent: &[StoredEvent], plan: &Plan, run: &RunId, from: &CommitId) -> Result<Doing, EngineError> {
     for event in recent.iter().filter(|event| event.run.as_ref() == Some(run)) {
         if event.kind == "agent.started" && event.details["role"] == "writer" {
             return Ok(Doing::Writing);
@@ -234,8 +234,8 @@ fn doing(recent: &[Recorded], plan: &Plan, run: &RunId, from: &CommitId) -> Resu
 }
 
 /// Returns true if a person added guidance after the latest result of a run, or after its start if it has none. The next run starts an agent for it.
-fn is_guided(recent: &[Recorded], run: &RunId) -> bool {
-    let is_result = |event: &&Recorded| {
+fn is_guided(recent: &[StoredEvent], run: &RunId) -> bool {
+    let is_result = |event: &&StoredEvent| {
         event.run.as_ref() == Some(run) && [Event::COMMITTED, Event::STARTED].contains(&event.kind.as_str())
     };
     recent.iter().take_while(|event| !is_result(event)).any(|event| event.kind == Event::PROMPTED)

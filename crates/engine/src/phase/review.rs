@@ -1,7 +1,7 @@
 //! Reviews: each reviewer of the action judges a numbered proposal, which is a commit, in its own worktree. A
 //! verdict counts only for that commit and that run.
 
-use drydock_domain::{Command, Event, Question, ReviewOpinion, ReviewRun, Reviewer};
+use drydock_domain::{Command, Event, Question, ReviewOpinion, ReviewResult, ReviewerSpec};
 use drydock_worktree::CommitId;
 
 use super::agents::{AgentEnd, Errand, Role, Verdict};
@@ -15,7 +15,7 @@ const ASKED_MAX: usize = 3;
 /// The result of reviewing a proposal.
 pub(super) enum Reviewed {
     /// Every critical reviewer acknowledged it.
-    Agreed(Vec<ReviewRun>),
+    Agreed(Vec<ReviewResult>),
     /// Critical reviewers refused it, for these reasons.
     Refused(Vec<String>),
     /// The run has ended.
@@ -53,10 +53,10 @@ impl Scope<'_> {
     /// the writer has nothing to fix. If a critical reviewer stays silent, a person is asked.
     async fn ask_until_verdict(
         &self,
-        reviewer: &Reviewer,
+        reviewer: &ReviewerSpec,
         number: usize,
         commit: &CommitId,
-    ) -> Result<Result<ReviewRun, End>, EngineError> {
+    ) -> Result<Result<ReviewResult, End>, EngineError> {
         let mut said = Vec::new();
         let mut asked = 0;
         loop {
@@ -67,7 +67,7 @@ impl Scope<'_> {
                 Asked::NoVerdict(reason) => (ReviewOpinion::Silent { reason: reason.clone() }, Some(reason)),
                 Asked::Ended(end) => return Ok(Err(end)),
             };
-            let review = ReviewRun {
+            let review = ReviewResult {
                 agent: reviewer.agent.clone(),
                 critical: reviewer.critical,
                 commit: commit.to_string(),
@@ -94,7 +94,7 @@ impl Scope<'_> {
 
     async fn ask_reviewer(
         &self,
-        reviewer: &Reviewer,
+        reviewer: &ReviewerSpec,
         number: usize,
         commit: &CommitId,
         said: &[String],
@@ -128,7 +128,7 @@ impl Scope<'_> {
 
     /// Returns why an advisory reviewer gave no verdict. Its question, if it asked one, becomes an alert: the
     /// plan does not wait for an answer.
-    async fn unheard(&self, reviewer: &Reviewer, report: &Command) -> Result<String, EngineError> {
+    async fn unheard(&self, reviewer: &ReviewerSpec, report: &Command) -> Result<String, EngineError> {
         let Command::Ask(_, question) = report else { return Ok("it ended without a verdict".to_owned()) };
         let (agent, plan, asks) = (&reviewer.agent, &self.plan.id, &question.text);
         let text = format!(

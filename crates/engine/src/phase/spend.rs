@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use drydock_agent::SessionUse;
-use drydock_domain::{Command, Event, Plan, Remains, Spent, micros};
+use drydock_domain::{Command, Event, Plan, Remains, ResourceUsage, micros};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -27,7 +27,7 @@ const USAGE: &str = "agent.usage";
 
 /// The usage emitted last, and the usage of the agent's session.
 pub(super) struct Told {
-    used: Spent,
+    used: ResourceUsage,
     at: Option<Instant>,
     session: Option<Session>,
 }
@@ -42,7 +42,7 @@ struct Session {
 
 impl Told {
     pub(super) fn nothing() -> Self {
-        Self { used: Spent::default(), at: None, session: None }
+        Self { used: ResourceUsage::default(), at: None, session: None }
     }
 
     /// Starts to track a session with the usage emitted for it before. `None` if the session cannot be loaded
@@ -61,7 +61,7 @@ impl Told {
 impl Scope<'_> {
     /// Returns true if a part of the plan's budget is used up.
     pub(super) fn is_exhausted(&self) -> bool {
-        let run = self.hold.tally().read().map_or(Spent::default(), |(_, used)| used);
+        let run = self.hold.tally().read().map_or(ResourceUsage::default(), |(_, used)| used);
         !self.plan.budget.used_up(self.plan.spent.plus(run)).is_empty()
     }
 
@@ -102,7 +102,7 @@ impl Scope<'_> {
     }
 
     /// Emits the usage of the run and of the session as one event, so that a crash loses both or neither.
-    async fn tell(&self, agent: &str, used: Spent, told: &mut Told) -> Result<(), EngineError> {
+    async fn tell(&self, agent: &str, used: ResourceUsage, told: &mut Told) -> Result<(), EngineError> {
         (told.used, told.at) = (used, Some(Instant::now()));
         let mut details = json!(used);
         details["agent"] = json!(agent);
@@ -115,8 +115,8 @@ impl Scope<'_> {
     }
 }
 
-fn without_time(spent: Spent) -> Spent {
-    Spent { wall_ms: 0, ..spent }
+fn without_time(spent: ResourceUsage) -> ResourceUsage {
+    ResourceUsage { wall_ms: 0, ..spent }
 }
 
 impl Engine {
@@ -150,14 +150,14 @@ pub(super) fn usage(
     tokens: Option<u64>,
     cost_usd: Option<&Value>,
     tool_calls: Option<u64>,
-) -> Result<Spent, String> {
+) -> Result<ResourceUsage, String> {
     let cost_micros = match cost_usd {
         None => 0,
         Some(Value::String(text)) => rounded(text.trim()).ok_or_else(|| wrong(text))?,
         Some(other) => rounded(&other.to_string()).ok_or_else(|| wrong(&other.to_string()))?,
     };
     let (tokens, tool_calls) = (tokens.unwrap_or(0), tool_calls.unwrap_or(0));
-    Ok(Spent { tokens, cost_micros, wall_ms: 0, tool_calls })
+    Ok(ResourceUsage { tokens, cost_micros, wall_ms: 0, tool_calls })
 }
 
 /// Parses an amount. Fractions of a millionth are rounded up.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use drydock_agent::read_below;
-use drydock_domain::{Choice, Command, Completion, ErrorClass, Event, Fanout, Fate, Publish};
+use drydock_domain::{Choice, Command, Completion, ErrorClass, Event, Fanout, Publish, SubplanStatus};
 
 use super::agents::{AgentEnd, Errand, Role};
 use super::scope::{End, Scope};
@@ -73,7 +73,7 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
 /// Emits an alert for each subplan that has already landed and is not done again.
 async fn tell_landed(scope: &Scope<'_>, fanout: Option<&Fanout>) -> Result<(), EngineError> {
     for piece in fanout.into_iter().flat_map(|fanout| &fanout.pieces) {
-        if let (Fate::Joined { commit }, Some(project)) = (&piece.fate, &piece.project) {
+        if let (SubplanStatus::Joined { commit }, Some(project)) = (&piece.fate, &piece.project) {
             let name = &piece.name;
             let text =
                 format!("subplan {name} has already landed in {project} as {commit} and is not run again");

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use drydock_agent::Ending;
-use drydock_domain::{Event, Validation, ValidationRun, told};
+use drydock_domain::{Event, Validation, ValidationResult, told};
 use tokio::sync::mpsc;
 use tracing::Instrument;
 
@@ -24,7 +24,7 @@ const OUTPUT_KEPT_MAX: usize = 8 * 1024;
 /// The outcome of all validations.
 pub(super) enum Validated {
     /// All of them ran to their end.
-    Ran(Vec<ValidationRun>),
+    Ran(Vec<ValidationResult>),
     /// The run was asked to stop.
     Stopped,
     /// The plan's time is used up. An interrupted validation does not count.
@@ -33,7 +33,7 @@ pub(super) enum Validated {
 
 /// The outcome of one validation.
 enum One {
-    Ran(ValidationRun),
+    Ran(ValidationResult),
     Stopped,
     OutOfTime,
 }
@@ -91,7 +91,7 @@ impl Scope<'_> {
         let output = tail(output.trim_end());
         let text = if output.is_empty() { how } else { format!("{how}\n{output}") };
         let (name, required) = (validation.name.clone(), validation.required);
-        Ok(One::Ran(ValidationRun { name, required, passed, text }))
+        Ok(One::Ran(ValidationResult { name, required, passed, text }))
     }
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use drydock_agent::{Ending, RunDirs};
 use drydock_domain::{
-    Check, Enforcement, Finding, Holding, Inheritance, Invariant, Phase, Plan, Project, Rule, told,
+    EffectiveInvariants, Enforcement, Finding, InheritedInvariants, Invariant, InvariantCheck, Phase, Plan,
+    Project, Rule, told,
 };
 use drydock_worktree::{CommitId, Repository};
 use tokio_util::sync::CancellationToken;
@@ -43,7 +44,10 @@ pub(crate) async fn effective_for(engine: &Engine, plan: &Plan) -> Result<Vec<In
     Ok(holding(engine, plan).await?.0.all())
 }
 
-async fn holding(engine: &Engine, plan: &Plan) -> Result<(Holding, Inheritance), EngineError> {
+async fn holding(
+    engine: &Engine,
+    plan: &Plan,
+) -> Result<(EffectiveInvariants, InheritedInvariants), EngineError> {
     let spec = &plan.spec;
     // The plan's own copies come first: at the same scope, the first of a name is kept.
     let mut candidates = spec.invariants.clone();
@@ -100,12 +104,12 @@ impl Engine {
         let mut findings = Vec::with_capacity(rules.len());
         for rule in rules {
             let (check, measure) = match (&rule.rule, &diff, &place) {
-                (Rule::Text(_), _, _) => (Check::NotChecked, None),
+                (Rule::Text(_), _, _) => (InvariantCheck::NotChecked, None),
                 (Rule::Cel(source), Ok(diff), _) => {
                     expression::check(source.clone(), gather(plan, project, at, diff.clone())).await
                 }
                 (Rule::Cel(_), Err(reason), _) | (Rule::Command(_), _, Err(reason)) => {
-                    (Check::Unknown(reason.clone()), None)
+                    (InvariantCheck::Unknown(reason.clone()), None)
                 }
                 (Rule::Command(command), _, Ok(place)) => {
                     let facts = gather(plan, project, at, DiffFacts::default());
@@ -170,9 +174,9 @@ impl Engine {
         facts: &Facts,
         subject: &Subject,
         stop: &CancellationToken,
-    ) -> Check {
+    ) -> InvariantCheck {
         let Some(root) = &place.root else {
-            return Check::Unknown("it had no directory to run in".to_owned());
+            return InvariantCheck::Unknown("it had no directory to run in".to_owned());
         };
         let environment = BTreeMap::from([
             ("DRYDOCK_PLAN".to_owned(), facts.plan.id.clone()),
@@ -186,7 +190,7 @@ impl Engine {
         let runner = self.runner_for(plan);
         let answer = runner.shell(command, &dirs, &environment, COMMAND_MAX, stop.clone()).await;
         match answer {
-            Err(error) => Check::Unknown(told(&error)),
+            Err(error) => InvariantCheck::Unknown(told(&error)),
             Ok(result) => judge(command, result.ending, result.output.trim_end()),
         }
     }
@@ -215,28 +219,34 @@ fn remove(repository: &Repository, root: &Path) -> Result<(), String> {
     std::fs::remove_dir_all(root).map_err(|error| told(&error))
 }
 
-fn judge(command: &str, ending: Ending, output: &str) -> Check {
+fn judge(command: &str, ending: Ending, output: &str) -> InvariantCheck {
     let said = if output.is_empty() { String::new() } else { format!(": {output}") };
     match ending {
-        Ending::Finished => Check::Held,
+        Ending::Finished => InvariantCheck::Held,
         // The shell's exit codes for "cannot be run" and "not found".
         Ending::Failed { code: code @ (126 | 127), .. } => {
-            Check::Unknown(format!("`{command}` could not run (exit {code}){said}"))
+            InvariantCheck::Unknown(format!("`{command}` could not run (exit {code}){said}"))
         }
-        Ending::Failed { code, .. } => Check::Violated(format!("`{command}` ended with {code}{said}")),
-        Ending::Killed { signal, .. } => Check::Unknown(format!("`{command}` was killed by signal {signal}")),
+        Ending::Failed { code, .. } => {
+            InvariantCheck::Violated(format!("`{command}` ended with {code}{said}"))
+        }
+        Ending::Killed { signal, .. } => {
+            InvariantCheck::Unknown(format!("`{command}` was killed by signal {signal}"))
+        }
         Ending::TimedOut { after, .. } => {
-            Check::Unknown(format!("`{command}` took longer than {} s", after.as_secs()))
+            InvariantCheck::Unknown(format!("`{command}` took longer than {} s", after.as_secs()))
         }
         Ending::LimitExceeded { what, max, .. } => {
-            Check::Unknown(format!("`{command}` used more than {max} {what}"))
+            InvariantCheck::Unknown(format!("`{command}` used more than {max} {what}"))
         }
         Ending::Unfinished { reason, .. } | Ending::ModelFailed { reason, .. } => {
-            Check::Unknown(format!("`{command}` {reason}"))
+            InvariantCheck::Unknown(format!("`{command}` {reason}"))
         }
         Ending::RateLimited { .. } | Ending::Stalled { .. } | Ending::Stopped => {
-            Check::Unknown(format!("`{command}` was stopped"))
+            InvariantCheck::Unknown(format!("`{command}` was stopped"))
         }
-        Ending::OutputExceeded { .. } => Check::Unknown(format!("`{command}` wrote too much output")),
+        Ending::OutputExceeded { .. } => {
+            InvariantCheck::Unknown(format!("`{command}` wrote too much output"))
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cel::common::ast::{EntryExpr, Expr};
 use cel::{Context, IdedExpr, Program, Value};
-use drydock_domain::{Check, Measure};
+use drydock_domain::{InvariantCheck, Measure};
 use serde::Serialize;
 
 use super::measure::measure;
@@ -42,42 +42,44 @@ fn compile(source: &str) -> Result<Program, String> {
 }
 
 /// The result of a rule: the check, and the measure if the rule is violated.
-pub(crate) type Judged = (Check, Option<Measure>);
+pub(crate) type Judged = (InvariantCheck, Option<Measure>);
 
 /// Evaluates a rule over facts, off the event loop and with a deadline.
 pub(crate) async fn check<F: Serialize + Send + 'static>(source: String, facts: F) -> Judged {
     let evaluation = task::blocking(move || evaluate(&source, &facts));
     match tokio::time::timeout(EVALUATION_MAX, evaluation).await {
         Ok(judged) => judged,
-        Err(_) => (Check::Unknown(format!("it took longer than {} s", EVALUATION_MAX.as_secs())), None),
+        Err(_) => {
+            (InvariantCheck::Unknown(format!("it took longer than {} s", EVALUATION_MAX.as_secs())), None)
+        }
     }
 }
 
 fn evaluate<F: Serialize>(source: &str, facts: &F) -> Judged {
     let program = match usable(source) {
         Ok(program) => program,
-        Err(reason) => return (Check::Unknown(reason), None),
+        Err(reason) => return (InvariantCheck::Unknown(reason), None),
     };
     let context = match context(facts) {
         Ok(context) => context,
-        Err(reason) => return (Check::Unknown(reason), None),
+        Err(reason) => return (InvariantCheck::Unknown(reason), None),
     };
     let check = executed(source, &program, &context);
     // The evaluator panics for some errors; a panic here must not discard the result of the rule.
     let measured = || measure(program.expression(), &context);
-    let measure = matches!(check, Check::Violated(_))
+    let measure = matches!(check, InvariantCheck::Violated(_))
         .then(|| std::panic::catch_unwind(std::panic::AssertUnwindSafe(measured)).ok().flatten());
     (check, measure.flatten())
 }
 
-fn executed(source: &str, program: &Program, context: &Context<'_, '_>) -> Check {
+fn executed(source: &str, program: &Program, context: &Context<'_, '_>) -> InvariantCheck {
     let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| program.execute(context)));
     match answer {
-        Ok(Ok(Value::Bool(true))) => Check::Held,
-        Ok(Ok(Value::Bool(false))) => Check::Violated(format!("{source} is false")),
-        Ok(Ok(other)) => Check::Unknown(format!("{source} returns {other:?}, not true or false")),
-        Ok(Err(error)) => Check::Unknown(format!("{source}: {error}")),
-        Err(_) => Check::Unknown(format!("{source} could not be evaluated")),
+        Ok(Ok(Value::Bool(true))) => InvariantCheck::Held,
+        Ok(Ok(Value::Bool(false))) => InvariantCheck::Violated(format!("{source} is false")),
+        Ok(Ok(other)) => InvariantCheck::Unknown(format!("{source} returns {other:?}, not true or false")),
+        Ok(Err(error)) => InvariantCheck::Unknown(format!("{source}: {error}")),
+        Err(_) => InvariantCheck::Unknown(format!("{source} could not be evaluated")),
     }
 }
 
@@ -136,7 +138,7 @@ mod tests {
         )
     }
 
-    fn answer(source: &str) -> Check {
+    fn answer(source: &str) -> InvariantCheck {
         judged(source).0
     }
 
@@ -150,23 +152,27 @@ mod tests {
             ("phase == 'apply' && diff.lines_changed > 9", "7 lines changed, more than 9 required"),
         ] {
             let (check, measure) = judged(source);
-            assert!(matches!(check, Check::Violated(_)), "{source}");
+            assert!(matches!(check, InvariantCheck::Violated(_)), "{source}");
             assert_eq!(measure.map(|measure| measure.describe()).as_deref(), Some(said), "{source}");
         }
         for source in ["diff.paths.all(p, p == 'a.rs')", "diff.lines_changed < 3 || phase == 'x'", "!true"] {
             let (check, measure) = judged(source);
-            assert!(matches!(check, Check::Violated(_)) && measure.is_none(), "{source}");
+            assert!(matches!(check, InvariantCheck::Violated(_)) && measure.is_none(), "{source}");
         }
-        assert_eq!(judged("diff.lines_changed < 9"), (Check::Held, None));
+        assert_eq!(judged("diff.lines_changed < 9"), (InvariantCheck::Held, None));
     }
 
     #[test]
     fn a_rule_holds_is_violated_or_blocks_and_says_why() {
-        assert_eq!(answer("diff.lines_changed < 10"), Check::Held);
-        assert_eq!(answer("diff.paths.all(p, p.endsWith('.rs') || p.endsWith('.md'))"), Check::Held);
-        assert!(matches!(answer("diff.lines_changed < 5"), Check::Violated(_)));
+        assert_eq!(answer("diff.lines_changed < 10"), InvariantCheck::Held);
+        assert_eq!(answer("diff.paths.all(p, p.endsWith('.rs') || p.endsWith('.md'))"), InvariantCheck::Held);
+        assert!(matches!(answer("diff.lines_changed < 5"), InvariantCheck::Violated(_)));
         for source in ["diff.lines", "nothing > 1", "1 +", "'text'", "diff.lines_changed < 'a'", ""] {
-            assert!(matches!(answer(source), Check::Unknown(_)), "{source:?} gave {:?}", answer(source));
+            assert!(
+                matches!(answer(source), InvariantCheck::Unknown(_)),
+                "{source:?} gave {:?}",
+                answer(source)
+            );
         }
     }
 

@@ -2,8 +2,8 @@
 //! children are created in one commit.
 
 use drydock_domain::{
-    Birth, Command, ErrorClass, Failure, Fanout, Fate, Inherited, NewChild, News, Piece, PieceTask, Plan,
-    Remains, Spec, Target,
+    Command, ErrorClass, Failure, Fanout, Inherited, NewChild, Plan, PlanSpec, Remains, SpawnChild, Subplan,
+    SubplanStatus, SubplanTask, SubplanUpdate, Target,
 };
 
 use crate::engine::{Engine, WORKER};
@@ -16,7 +16,7 @@ impl Engine {
     /// Spawns a child for each subplan that has none; returns true if there were any. If the remaining budget
     /// is too small for all of them, a person is asked once, instead of once per child with an empty budget.
     pub(super) async fn bear(&self, hold: &Hold, plan: &Plan, fanout: &Fanout) -> Result<bool, EngineError> {
-        let unborn = |piece: &&Piece| piece.fate == Fate::Open && piece.child.is_none();
+        let unborn = |piece: &&Subplan| piece.fate == SubplanStatus::Open && piece.child.is_none();
         if !fanout.pieces.iter().any(|piece| unborn(&piece)) {
             return Ok(false);
         }
@@ -31,13 +31,13 @@ impl Engine {
             match self.child_spec(plan, piece).await {
                 Ok(spec) => {
                     let child = NewChild { id: self.fresh_plan(), spec, inherited: inherited.clone() };
-                    births.push(Birth { piece: index, child });
+                    births.push(SpawnChild { piece: index, child });
                 }
                 // An action, project or agent named by the strategy existed when the strategy was adopted,
                 // and has been removed since.
                 Err(error @ (EngineError::Absent(_) | EngineError::Invalid { .. })) => {
                     let failure = Failure::new(ErrorClass::SubplanFailed, error.to_string());
-                    stillborn.push(News::Failed { piece: index, run: None, failure });
+                    stillborn.push(SubplanUpdate::Failed { piece: index, run: None, failure });
                 }
                 Err(error) => return Err(error),
             }
@@ -52,7 +52,7 @@ impl Engine {
     }
 
     /// Returns the spec of the child plan that does a subplan.
-    pub(super) async fn child_spec(&self, parent: &Plan, piece: &Piece) -> Result<Spec, EngineError> {
+    pub(super) async fn child_spec(&self, parent: &Plan, piece: &Subplan) -> Result<PlanSpec, EngineError> {
         let project = piece.project.as_ref().unwrap_or(&parent.spec.project);
         let mut project = self.project(project.as_str()).await?;
         // The project's validations apply to the merged result, not to a single subplan. The validations of
@@ -61,8 +61,8 @@ impl Engine {
             project.validations = Vec::new();
         }
         let asked = match &piece.task {
-            PieceTask::Words(task) => Asked::Task(task.clone()),
-            PieceTask::Action { name, arguments } => {
+            SubplanTask::Words(task) => Asked::Task(task.clone()),
+            SubplanTask::Action { name, arguments } => {
                 Asked::Action { name: name.clone(), arguments: arguments.clone() }
             }
         };

@@ -1,6 +1,8 @@
 //! Converts a strategy draft into subplans. A draft that cannot be done is rejected before anything starts.
 
-use drydock_domain::{Fanout, FanoutError, Fate, Lands, Name, Piece, PieceTask, Plan, Seen, arrange};
+use drydock_domain::{
+    ChildState, Fanout, FanoutError, LandsOn, Name, Plan, Subplan, SubplanStatus, SubplanTask, arrange,
+};
 
 use super::tend::Children;
 use crate::engine::Engine;
@@ -41,7 +43,7 @@ pub(crate) async fn fanout_of(
 
 /// Marks subplans as joined that already landed in other projects under an earlier strategy. Those landings
 /// are final, and repeating the work would land it twice.
-fn settle_landed(pieces: &mut [Piece], children: &Children) {
+fn settle_landed(pieces: &mut [Subplan], children: &Children) {
     for piece in pieces {
         let Some(project) = &piece.project else { continue };
         let same = |child: &&Plan| {
@@ -51,24 +53,24 @@ fn settle_landed(pieces: &mut [Piece], children: &Children) {
         let landed = children.all().filter(same).find_map(|child| Some((child, landed_there(child)?)));
         if let Some((child, commit)) = landed {
             piece.child = Some(child.id.clone());
-            piece.fate = Fate::Joined { commit };
+            piece.fate = SubplanStatus::Joined { commit };
         }
     }
 }
 
 fn landed_there(child: &Plan) -> Option<String> {
-    let Seen::Landed { commit } = Seen::of(child) else { return None };
+    let ChildState::Landed { commit } = ChildState::of(child) else { return None };
     Some(commit)
 }
 
-fn pieces(engine: &Engine, plan: &Plan, draft: &StrategyDraft) -> Result<Vec<Piece>, String> {
+fn pieces(engine: &Engine, plan: &Plan, draft: &StrategyDraft) -> Result<Vec<Subplan>, String> {
     let limits = engine.settings().subplans;
     let depth = plan.place.as_ref().map_or(0, |place| place.depth) + 1;
     if depth > limits.depth_max {
         return Err(FanoutError::TooDeep { depth, max: limits.depth_max }.to_string());
     }
     let pieces = draft.subplans.iter().map(|piece| read(piece, plan)).collect::<Result<Vec<_>, _>>()?;
-    let below = plan.place.as_ref().is_some_and(|place| place.lands == Lands::WithParent);
+    let below = plan.place.as_ref().is_some_and(|place| place.lands == LandsOn::WithParent);
     if let Some(piece) = pieces.iter().find(|piece| below && piece.project.is_some()) {
         return Err(format!(
             "subplan {} names another project, but this plan is a subplan itself: only the top plan can \
@@ -79,12 +81,12 @@ fn pieces(engine: &Engine, plan: &Plan, draft: &StrategyDraft) -> Result<Vec<Pie
     arrange(pieces, limits.width_max).map_err(|error| error.to_string())
 }
 
-fn read(draft: &SubplanDraft, plan: &Plan) -> Result<Piece, String> {
+fn read(draft: &SubplanDraft, plan: &Plan) -> Result<Subplan, String> {
     let name = |text: &str| text.parse::<Name>().map_err(|error| error.to_string());
     let task = match (&draft.task, &draft.action) {
-        (Some(task), None) if !task.trim().is_empty() => PieceTask::Words(task.clone()),
+        (Some(task), None) if !task.trim().is_empty() => SubplanTask::Words(task.clone()),
         (None, Some(action)) => {
-            PieceTask::Action { name: action.clone(), arguments: draft.arguments.clone() }
+            SubplanTask::Action { name: action.clone(), arguments: draft.arguments.clone() }
         }
         (Some(_) | None, Some(_) | None) => {
             return Err(format!("subplan {:?} needs either a task or an action", draft.name));
@@ -102,7 +104,7 @@ fn read(draft: &SubplanDraft, plan: &Plan) -> Result<Piece, String> {
     }
     let project =
         draft.project.as_deref().map(name).transpose()?.filter(|project| *project != plan.spec.project);
-    Ok(Piece {
+    Ok(Subplan {
         name: name(&draft.name)?,
         task,
         project,
@@ -113,7 +115,7 @@ fn read(draft: &SubplanDraft, plan: &Plan) -> Result<Piece, String> {
         timeout_s: draft.timeout_s,
         mends: None,
         child: None,
-        fate: Fate::Open,
+        fate: SubplanStatus::Open,
         favour: None,
         failures: Vec::new(),
         forgiven: 0,

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use drydock_domain::{DecisionId, Effect, Plan, PlanId, Refusal, Seen};
+use drydock_domain::{ChildState, DecisionId, Effect, Plan, PlanId, Refusal};
 use drydock_store::{BoxFuture, ClaimOrder};
 use futures_util::future::join_all;
 
@@ -130,17 +130,21 @@ impl Engine {
             let unsettled = fanout.pieces.iter().zip(&seen).filter(|(piece, _)| !piece.is_settled());
             for (piece, seen) in unsettled {
                 match (seen, children.of(piece)) {
-                    (Seen::Busy, Some(child)) if !is_tended(child) => return Ok(true),
-                    (Seen::Busy, Some(child)) if self.goes_on(child.id.clone()).await? => return Ok(true),
+                    (ChildState::Busy, Some(child)) if !is_tended(child) => return Ok(true),
+                    (ChildState::Busy, Some(child)) if self.goes_on(child.id.clone()).await? => {
+                        return Ok(true);
+                    }
                     // The parent has something to spawn or record.
-                    (Seen::Unborn | Seen::Landed { .. } | Seen::Cancelled { .. }, _) => return Ok(true),
+                    (ChildState::Unborn | ChildState::Landed { .. } | ChildState::Cancelled { .. }, _) => {
+                        return Ok(true);
+                    }
                     (
-                        Seen::Busy
-                        | Seen::InLine
-                        | Seen::Postponed { .. }
-                        | Seen::Asking
-                        | Seen::Failed { .. }
-                        | Seen::Finished { .. },
+                        ChildState::Busy
+                        | ChildState::InLine
+                        | ChildState::Postponed { .. }
+                        | ChildState::Asking
+                        | ChildState::Failed { .. }
+                        | ChildState::Finished { .. },
                         _,
                     ) => {}
                 }

@@ -4,8 +4,9 @@
 //! that is.
 
 use drydock_domain::{
-    Clashed, Clashing, Command, ErrorClass, Failure, Fanout, Fate, JOINS, Marks, Mends, MergeStrategy, News,
-    Piece, Plan, PlanId, Project, Question, Side, trailer, without_trailers,
+    Command, ConflictMarkers, ConflictReport, ConflictSide, ConflictSummary, ErrorClass, Failure, Fanout,
+    JOINS, MergeStrategy, Plan, PlanId, Project, Question, ResolvesConflict, Subplan, SubplanStatus,
+    SubplanUpdate, trailer, without_trailers,
 };
 use drydock_worktree::{
     CommitId, ConflictFile, ConflictKind, Favour, Join, JoinOrder, RefCreated, RefDeleted, Repository,
@@ -90,7 +91,7 @@ impl Engine {
                 if !self.issue_child(hold, child, joined).await? {
                     return Ok(false);
                 }
-                News::Joined { piece: index, commit: commit.to_string() }
+                SubplanUpdate::Joined { piece: index, commit: commit.to_string() }
             }
             Ok(Put::Conflict { files, .. })
                 if fanout.merge == MergeStrategy::FailOnConflict && !piece.asks_about_conflict() =>
@@ -99,14 +100,14 @@ impl Engine {
             }
             Ok(Put::Conflict { tree, files }) => {
                 let marked = self.marked(plan, child, tree, &onto).await?;
-                let clash = Clashing {
+                let clash = ConflictReport {
                     clashes: files.iter().map(clashed).collect(),
                     files: files.iter().map(told).collect(),
                     onto: onto.to_string(),
                     marked: marked.to_string(),
                 };
                 let agent = plan.spec.agents.execute.clone();
-                News::Conflict {
+                SubplanUpdate::Conflict {
                     piece: index,
                     question: Box::new(Question::conflict(fanout, piece, clash, agent)),
                 }
@@ -124,7 +125,7 @@ impl Engine {
         piece: usize,
         child: &Plan,
         project: &Project,
-    ) -> Result<Option<News>, EngineError> {
+    ) -> Result<Option<SubplanUpdate>, EngineError> {
         let enforcement = self.enforce_own(child, project, self.stopping()).await?;
         let found: Vec<_> = enforcement.blocking().iter().map(|finding| finding.describe()).collect();
         if found.is_empty() {
@@ -132,7 +133,7 @@ impl Engine {
         }
         let text = format!("it must not be joined: {}", found.join("; "));
         let failure = Failure::new(ErrorClass::SubplanFailed, text);
-        Ok(Some(News::Failed { piece, run: child.run.clone(), failure }))
+        Ok(Some(SubplanUpdate::Failed { piece, run: child.run.clone(), failure }))
     }
 
     /// Returns the base commit for a subplan: the combined results of all subplans that it waits for. Returns
@@ -154,7 +155,7 @@ impl Engine {
         if pieces.is_empty() {
             return Ok(Some(plan.base_commit.clone()));
         }
-        if pieces.iter().all(|piece| matches!(piece.fate, Fate::Joined { .. })) {
+        if pieces.iter().all(|piece| matches!(piece.fate, SubplanStatus::Joined { .. })) {
             return Ok(fanout.head.clone().or_else(|| Some(plan.base_commit.clone())));
         }
         // An earlier subplan is still running, so these have not joined yet: merge the results that exist.
@@ -200,10 +201,10 @@ impl Engine {
 }
 
 impl Work {
-    fn of(plan: &Plan, fanout: &Fanout, piece: &Piece, child: &Plan) -> Result<Work, EngineError> {
+    fn of(plan: &Plan, fanout: &Fanout, piece: &Subplan, child: &Plan) -> Result<Work, EngineError> {
         let favour = match (piece.favour, fanout.merge) {
-            (Some(Side::Parent), _) | (None, MergeStrategy::PreferParent) => Favour::Ours,
-            (Some(Side::Child), _) | (None, MergeStrategy::PreferChild) => Favour::Theirs,
+            (Some(ConflictSide::Parent), _) | (None, MergeStrategy::PreferParent) => Favour::Ours,
+            (Some(ConflictSide::Child), _) | (None, MergeStrategy::PreferChild) => Favour::Theirs,
             (None, MergeStrategy::ThreeWay | MergeStrategy::Sequential | MergeStrategy::FailOnConflict) => {
                 Favour::Neither
             }
@@ -271,7 +272,11 @@ impl Work {
     /// Returns the unresolved part of a conflict that this work had to resolve: markers in files, and paths
     /// without markers that it did not change. An unchanged path does not show whether the agent looked at
     /// it.
-    fn left_open(&self, repository: &Repository, mends: &Mends) -> Result<Option<String>, EngineError> {
+    fn left_open(
+        &self,
+        repository: &Repository,
+        mends: &ResolvesConflict,
+    ) -> Result<Option<String>, EngineError> {
         let changed = repository.changes(&self.base, &self.head)?;
         let paths: Vec<_> = changed.into_iter().map(|change| change.path).collect();
         let marked = repository.unresolved(&repository.tree_of(&self.head)?, &paths)?;
@@ -347,23 +352,27 @@ fn seconds(child: &Plan) -> i64 {
     child.phase_completed_at.unwrap_or(child.created_at).as_micros() / 1_000_000
 }
 
-fn conflicting(piece: usize, child: &Plan, files: &[ConflictFile]) -> News {
+fn conflicting(piece: usize, child: &Plan, files: &[ConflictFile]) -> SubplanUpdate {
     let paths: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
     let text = format!("its result conflicts with already merged work in {}", paths.join(", "));
     let failure = Failure::new(ErrorClass::SubplanConflict, text);
-    News::Failed { piece, run: child.run.clone(), failure }
+    SubplanUpdate::Failed { piece, run: child.run.clone(), failure }
 }
 
-fn unresolved(piece: usize, child: &Plan, text: String) -> News {
+fn unresolved(piece: usize, child: &Plan, text: String) -> SubplanUpdate {
     let failure = Failure::new(ErrorClass::SubplanConflict, text);
-    News::Failed { piece, run: child.run.clone(), failure }
+    SubplanUpdate::Failed { piece, run: child.run.clone(), failure }
 }
 
 /// Describes one file of a conflict for the agent that resolves it.
-fn clashed(file: &ConflictFile) -> Clashed {
-    let marks = if file.hunks.is_empty() && file.left_out == 0 { Marks::None } else { Marks::InFile };
+fn clashed(file: &ConflictFile) -> ConflictSummary {
+    let marks = if file.hunks.is_empty() && file.left_out == 0 {
+        ConflictMarkers::None
+    } else {
+        ConflictMarkers::InFile
+    };
     let about = format!("{}: {}", kind(file), file.message.trim());
-    Clashed { paths: file.paths().map(str::to_owned).collect(), about, marks }
+    ConflictSummary { paths: file.paths().map(str::to_owned).collect(), about, marks }
 }
 
 /// Describes one file of a conflict for people and programs, as JSON.

@@ -3,7 +3,8 @@
 //! or queued, and recorded as such.
 
 use drydock_domain::{
-    Command, Complete, ErrorClass, Failure, Fanout, Fate, News, Next, Plan, Progress, Seen, Stage,
+    ChildState, Command, Complete, ErrorClass, Failure, Fanout, NextPhase, Plan, Progress, Stage,
+    SubplanStatus, SubplanUpdate,
 };
 
 use super::tend::Tended;
@@ -25,8 +26,12 @@ impl Engine {
             return Ok(Tended::Moved);
         }
         let mut moved = false;
-        let ready =
-            fanout.pieces.iter().zip(&seen).enumerate().filter(|(_, (piece, _))| piece.fate == Fate::Ready);
+        let ready = fanout
+            .pieces
+            .iter()
+            .zip(&seen)
+            .enumerate()
+            .filter(|(_, (piece, _))| piece.fate == SubplanStatus::Ready);
         for (index, (piece, seen)) in ready {
             let Some(child) = children.of(piece) else { continue };
             moved |= match (&child.stage, seen) {
@@ -35,14 +40,14 @@ impl Engine {
                     Err(EngineError::Refused(refusal)) => {
                         let text = format!("it must not land: {refusal}");
                         let failure = Failure::new(ErrorClass::SubplanFailed, text);
-                        let news = News::Failed { piece: index, run: child.run.clone(), failure };
+                        let news = SubplanUpdate::Failed { piece: index, run: child.run.clone(), failure };
                         self.issue(hold, Command::Tend(vec![news]), WORKER).await?;
                         return Ok(Tended::Moved);
                     }
                     done => done?,
                 },
                 // It failed before, and a person asked for a retry.
-                (_, Seen::Failed { .. }) => self.issue_child(hold, child, Command::Retry).await?,
+                (_, ChildState::Failed { .. }) => self.issue_child(hold, child, Command::Retry).await?,
                 (_, _) => false,
             };
         }
@@ -56,7 +61,7 @@ impl Engine {
             Err(EngineError::LockHeld { .. }) => return Ok(false),
             Err(error) => return Err(error),
         };
-        let done = self.advance_held(&hold, &child.id, Next::Apply, None, &Caller::worker()).await;
+        let done = self.advance_held(&hold, &child.id, NextPhase::Apply, None, &Caller::worker()).await;
         hold.release().await;
         done.map(|_| true)
     }

@@ -1,7 +1,7 @@
 //! Shows a tree of plans: each subplan, its progress, and the reason why it waits. The texts are derived from
 //! the stored records, so they always agree with them.
 
-use drydock_domain::{Fanout, Fate, Piece, Plan, Seen, State};
+use drydock_domain::{ChildState, Fanout, Plan, State, Subplan, SubplanStatus};
 use drydock_store::BoxFuture;
 
 use super::tend::{Children, is_tended};
@@ -141,32 +141,34 @@ impl Children {
 }
 
 /// Returns the status of a subplan. If it has ended, that counts before its parent has recorded it.
-fn fate_seen(piece: &Piece, seen: &Seen) -> &'static str {
+fn fate_seen(piece: &Subplan, seen: &ChildState) -> &'static str {
     match (&piece.fate, seen) {
-        (Fate::Open | Fate::Ready, Seen::Cancelled { .. }) => "cancelled",
-        (Fate::Ready, Seen::Landed { .. }) => "joined",
+        (SubplanStatus::Open | SubplanStatus::Ready, ChildState::Cancelled { .. }) => "cancelled",
+        (SubplanStatus::Ready, ChildState::Landed { .. }) => "joined",
         (fate, _) => fate.name(),
     }
 }
 
 /// Returns the reason why a subplan waits; `None` if it is running or settled.
-fn waits_for(fanout: &Fanout, index: usize, seen: &[Seen], child: Option<&Plan>) -> Option<String> {
+fn waits_for(fanout: &Fanout, index: usize, seen: &[ChildState], child: Option<&Plan>) -> Option<String> {
     let piece = &fanout.pieces[index];
     match (&piece.fate, &seen[index]) {
-        (Fate::Open, Seen::Unborn) => Some("its parent to start".to_owned()),
-        (Fate::Open, Seen::Postponed { until, agent }) if *until > clock::now() => {
+        (SubplanStatus::Open, ChildState::Unborn) => Some("its parent to start".to_owned()),
+        (SubplanStatus::Open, ChildState::Postponed { until, agent }) if *until > clock::now() => {
             Some(format!("the rate limit of {agent} to end at {until}"))
         }
-        (Fate::Open, Seen::InLine | Seen::Postponed { .. }) => Some(in_line(fanout, piece)),
-        (Fate::Open, Seen::Asking) => {
+        (SubplanStatus::Open, ChildState::InLine | ChildState::Postponed { .. }) => {
+            Some(in_line(fanout, piece))
+        }
+        (SubplanStatus::Open, ChildState::Asking) => {
             let decision = child.and_then(Plan::pending_decision);
             Some(decision.map_or_else(|| "a person".to_owned(), |id| format!("a person to answer {id}")))
         }
-        (Fate::Open, Seen::Failed { .. }) => {
+        (SubplanStatus::Open, ChildState::Failed { .. }) => {
             Some(format!("another attempt ({} of {} failed)", piece.attempts(), piece.max_attempts))
         }
-        (Fate::Open, Seen::Finished { .. }) => {
-            let before = fanout.pieces[..index].iter().filter(|piece| piece.fate == Fate::Open);
+        (SubplanStatus::Open, ChildState::Finished { .. }) => {
+            let before = fanout.pieces[..index].iter().filter(|piece| piece.fate == SubplanStatus::Open);
             let names: Vec<_> = before.map(|piece| piece.name.as_str()).collect();
             Some(if names.is_empty() {
                 "joining".to_owned()
@@ -175,19 +177,28 @@ fn waits_for(fanout: &Fanout, index: usize, seen: &[Seen], child: Option<&Plan>)
             })
         }
         // It has ended, and its parent has not recorded that yet.
-        (Fate::Ready, Seen::Landed { .. } | Seen::Cancelled { .. }) => None,
-        (Fate::Ready, _) => Some("its parent to land".to_owned()),
-        (Fate::Handed { to }, _) => Some(format!("{to} to resolve its conflict")),
-        (Fate::Open, Seen::Busy | Seen::Landed { .. } | Seen::Cancelled { .. })
-        | (Fate::Joined { .. } | Fate::Failed | Fate::Cancelled { .. } | Fate::Dropped, _) => None,
+        (SubplanStatus::Ready, ChildState::Landed { .. } | ChildState::Cancelled { .. }) => None,
+        (SubplanStatus::Ready, _) => Some("its parent to land".to_owned()),
+        (SubplanStatus::Handed { to }, _) => Some(format!("{to} to resolve its conflict")),
+        (
+            SubplanStatus::Open,
+            ChildState::Busy | ChildState::Landed { .. } | ChildState::Cancelled { .. },
+        )
+        | (
+            SubplanStatus::Joined { .. }
+            | SubplanStatus::Failed
+            | SubplanStatus::Cancelled { .. }
+            | SubplanStatus::Dropped,
+            _,
+        ) => None,
     }
 }
 
-fn in_line(fanout: &Fanout, piece: &Piece) -> String {
+fn in_line(fanout: &Fanout, piece: &Subplan) -> String {
     // A finished subplan counts only when it has joined, because it may still conflict.
     let is_awaited = |name: &&drydock_domain::Name| {
         let fate = fanout.position(name).map(|at| &fanout.pieces[at].fate);
-        fate.is_some_and(|fate| !matches!(fate, Fate::Joined { .. } | Fate::Ready))
+        fate.is_some_and(|fate| !matches!(fate, SubplanStatus::Joined { .. } | SubplanStatus::Ready))
     };
     let names: Vec<_> = piece.after.iter().filter(is_awaited).map(|name| name.as_str()).collect();
     if names.is_empty() {

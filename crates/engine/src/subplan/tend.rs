@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_domain::{
-    Call, Command, Fanout, Fate, News, Phase, Piece, Plan, PlanId, Seen, Stage, State, Timestamp,
+    CallSubplan, ChildState, Command, Fanout, Phase, Plan, PlanId, Stage, State, Subplan, SubplanStatus,
+    SubplanUpdate, Timestamp,
 };
 
 use crate::clock;
@@ -38,7 +39,7 @@ pub(crate) struct Children {
 }
 
 impl Children {
-    pub(super) fn of(&self, piece: &Piece) -> Option<&Plan> {
+    pub(super) fn of(&self, piece: &Subplan) -> Option<&Plan> {
         self.by_id.get(piece.child.as_ref()?).map(Arc::as_ref)
     }
 
@@ -52,12 +53,16 @@ impl Children {
     }
 
     /// Returns the updates for children that have ended and still have a budget share from their parent.
-    pub(super) fn ends(&self, parent: &Plan) -> impl Iterator<Item = News> {
-        parent.handed.keys().filter_map(|id| self.by_id.get(id)).filter_map(|child| News::of_end(child))
+    pub(super) fn ends(&self, parent: &Plan) -> impl Iterator<Item = SubplanUpdate> {
+        parent
+            .handed
+            .keys()
+            .filter_map(|id| self.by_id.get(id))
+            .filter_map(|child| SubplanUpdate::of_end(child))
     }
 
-    pub(super) fn seen(&self, fanout: &Fanout) -> Vec<Seen> {
-        fanout.pieces.iter().map(|piece| self.of(piece).map_or(Seen::Unborn, Seen::of)).collect()
+    pub(super) fn seen(&self, fanout: &Fanout) -> Vec<ChildState> {
+        fanout.pieces.iter().map(|piece| self.of(piece).map_or(ChildState::Unborn, ChildState::of)).collect()
     }
 }
 
@@ -134,7 +139,7 @@ impl Engine {
         hold: &Hold,
         plan: &Plan,
         children: &Children,
-        mut news: Vec<News>,
+        mut news: Vec<SubplanUpdate>,
     ) -> Result<bool, EngineError> {
         if news.is_empty() {
             return Ok(false);
@@ -156,9 +161,9 @@ impl Engine {
         let piece = &fanout.pieces[index];
         let Some(child) = children.of(piece) else { return Ok(false) };
         let call = match &piece.mends {
-            Some(mends) => Call { base: mends.onto.clone(), from: Some(mends.marked.clone()) },
+            Some(mends) => CallSubplan { base: mends.onto.clone(), from: Some(mends.marked.clone()) },
             None => match self.ground(plan, fanout, index, children).await? {
-                Some(base) => Call { base, from: None },
+                Some(base) => CallSubplan { base, from: None },
                 None => return Ok(false),
             },
         };
@@ -206,7 +211,7 @@ pub(crate) fn is_tended(plan: &Plan) -> bool {
     let pieces = |fanout: &Fanout| match plan.stage.phase() {
         Phase::Strategize => false,
         Phase::Execute => fanout.is_open(),
-        Phase::Apply => fanout.pieces.iter().any(|piece| piece.fate == Fate::Ready),
+        Phase::Apply => fanout.pieces.iter().any(|piece| piece.fate == SubplanStatus::Ready),
     };
     let waits = plan.stage.state() == State::Queued && plan.fanout.as_ref().is_some_and(pieces);
     !plan.winding.is_empty() || waits

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use drydock_agent::read_below;
 use drydock_domain::{
-    Command, Decided, Decision, DecisionKind, DecisionStatus, Phase, Plan, PlanId, Refusal, Snapshot,
-    Standing, State, SyncOutcome, admit, decide,
+    Command, Decided, Decision, DecisionKind, DecisionStatus, Phase, Plan, PlanId, Refusal, State,
+    StoredPlan, SyncOutcome, SyncStatus, admit, decide,
 };
 
 use super::together::Together;
@@ -42,10 +42,10 @@ impl Engine {
     async fn sync_held(&self, hold: &Hold, id: &PlanId, caller: &Caller) -> Result<Synced, EngineError> {
         let plan = self.expected(id, caller).await?;
         let pending = self.pending(&plan).await?;
-        let snapshot = Snapshot { plan, pending };
+        let snapshot = StoredPlan { plan, pending };
         // Decided before anything is read: a sync moves the branch before it can be committed.
         let judged = decide(&snapshot, Command::Sync, &self.context(caller.into()));
-        let Snapshot { plan, pending } = snapshot;
+        let StoredPlan { plan, pending } = snapshot;
         let (Decided::Already | Decided::Change(_)) = judged?;
         if let Some(decision) = &pending
             && set_aside_commits(decision)
@@ -57,19 +57,19 @@ impl Engine {
             && plan.stage.state() == State::Waiting;
         let plan = match (diverged, outcome.standing()) {
             (Some(plan), _) => plan,
-            (None, Standing::Settled) if waits => {
+            (None, SyncStatus::Settled) if waits => {
                 let reconcile = Command::Reconcile(Box::new(outcome.clone()));
                 self.issue(hold, reconcile, caller).await?.plan
             }
-            (None, Standing::Settled | Standing::Unsettled | Standing::Diverged) => {
+            (None, SyncStatus::Settled | SyncStatus::Unsettled | SyncStatus::Diverged) => {
                 self.plan_stored(id).await?
             }
         };
         let decision = match outcome.standing() {
-            Standing::Diverged => self.pending(&plan).await?,
+            SyncStatus::Diverged => self.pending(&plan).await?,
             // The plan still waits for a person's answer, though the divergence is resolved.
-            Standing::Settled if waits => self.pending(&plan).await?,
-            Standing::Settled | Standing::Unsettled => None,
+            SyncStatus::Settled if waits => self.pending(&plan).await?,
+            SyncStatus::Settled | SyncStatus::Unsettled => None,
         };
         Ok(Synced { outcome, plan, decision })
     }
@@ -111,8 +111,8 @@ impl Engine {
             return Err(EngineError::Diverged { decision: Box::new(decision) });
         }
         match outcome.standing() {
-            Standing::Settled => {}
-            Standing::Unsettled | Standing::Diverged => {
+            SyncStatus::Settled => {}
+            SyncStatus::Unsettled | SyncStatus::Diverged => {
                 return Err(EngineError::Unsynced { outcome: Box::new(outcome) });
             }
         }

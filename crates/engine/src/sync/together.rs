@@ -3,8 +3,8 @@
 //! divergence together with its question.
 
 use drydock_domain::{
-    DecisionStatus, Divergence, Event, OnDivergence, Phase, Plan, Project, Publish, RunId, Standing, State,
-    SyncOutcome, told,
+    DecisionStatus, Divergence, Event, OnDivergence, Phase, Plan, Project, Publish, RunId, State,
+    SyncOutcome, SyncStatus, told,
 };
 use drydock_store::DecisionFilter;
 use drydock_worktree::{Checkout, CommitId, GitError, Merge, PinOrder, Repository, SyncOrder};
@@ -94,8 +94,8 @@ impl Together<'_> {
         }
         self.tell(&outcome).await?;
         match outcome.standing() {
-            Standing::Settled => {}
-            Standing::Unsettled | Standing::Diverged => {
+            SyncStatus::Settled => {}
+            SyncStatus::Unsettled | SyncStatus::Diverged => {
                 return Err(EngineError::Unsynced { outcome: Box::new(outcome) });
             }
         }
@@ -176,8 +176,8 @@ impl Together<'_> {
             None => {
                 self.tell(&outcome).await?;
                 let sent_back = match outcome.standing() {
-                    Standing::Settled => self.reexamined(by).await?,
-                    Standing::Unsettled | Standing::Diverged => None,
+                    SyncStatus::Settled => self.reexamined(by).await?,
+                    SyncStatus::Unsettled | SyncStatus::Diverged => None,
                 };
                 Ok((outcome, sent_back))
             }

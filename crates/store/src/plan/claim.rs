@@ -1,7 +1,7 @@
 //! The first step of every write under a lease: lock the lock rows, compare owner, fence and expiry, and read
 //! the plan. On PostgreSQL all of this is one round trip.
 
-use drydock_domain::{ChangesetId, PlanId, Snapshot};
+use drydock_domain::{ChangesetId, PlanId, StoredPlan};
 
 use super::row::{PLAN_COLUMNS, decision_from, plan_from};
 use crate::StoreError;
@@ -11,7 +11,7 @@ use crate::value::{Row, Statement};
 
 /// The data read under a valid lease.
 pub(crate) struct Claimed {
-    pub(crate) snapshot: Option<Snapshot>,
+    pub(crate) snapshot: Option<StoredPlan>,
     /// The open changesets of the plan, with the number of their entries.
     pub(crate) open: Vec<(ChangesetId, i64)>,
 }
@@ -87,7 +87,7 @@ fn open_changeset(row: &Row) -> Result<(ChangesetId, i64), StoreError> {
 
 /// Builds a snapshot from rows. Rejects a plan that waits for a decision which is not open, or the reverse
 /// (S4.5).
-pub(crate) fn snapshot_from(plans: &[Row], decisions: &[Row]) -> Result<Option<Snapshot>, StoreError> {
+pub(crate) fn snapshot_from(plans: &[Row], decisions: &[Row]) -> Result<Option<StoredPlan>, StoreError> {
     let Some(row) = plans.first() else { return Ok(None) };
     let plan = plan_from(row, 0)?;
     let pending = decisions.first().map(|row| decision_from(row, 0)).transpose()?;
@@ -99,5 +99,5 @@ pub(crate) fn snapshot_from(plans: &[Row], decisions: &[Row]) -> Result<Option<S
         );
         return Err(StoreError::damaged("plans", plan.id.as_str(), reason));
     }
-    Ok(Some(Snapshot { plan, pending }))
+    Ok(Some(StoredPlan { plan, pending }))
 }

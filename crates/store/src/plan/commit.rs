@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use drydock_domain::{Decided, Holder, LockScope, Plan, PlanId, Refusal, Snapshot, Transition};
+use drydock_domain::{Decided, Holder, LockScope, Plan, PlanId, Refusal, StoredPlan, Transition};
 
 use super::claim::{Claimed, claim};
 use super::write::steps;
@@ -16,7 +16,7 @@ use crate::value::Statement;
 use crate::{CommitError, EventBatch, PlanLease, Store, StoreError, Warrant};
 
 /// Decides on a stored plan, inside the transaction that writes the result.
-pub type Decide = Box<dyn FnOnce(&Snapshot) -> Result<Decided, Refusal> + Send>;
+pub type Decide = Box<dyn FnOnce(&StoredPlan) -> Result<Decided, Refusal> + Send>;
 
 /// The outcome of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]

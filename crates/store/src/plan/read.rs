@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use drydock_domain::{IdPrefix, Name, Phase, Plan, PlanId, Snapshot, State};
+use drydock_domain::{IdPrefix, Name, Phase, Plan, PlanId, State, StoredPlan};
 
 use super::claim::snapshot_from;
 use super::row::{PLAN_COLUMNS, plan_from};
@@ -147,7 +147,7 @@ impl Store {
     }
 
     /// Returns a plan and its open decision, read at one point in time.
-    pub fn plan_snapshot(&self, id: &PlanId) -> BoxFuture<'_, Result<Option<Snapshot>, StoreError>> {
+    pub fn plan_snapshot(&self, id: &PlanId) -> BoxFuture<'_, Result<Option<StoredPlan>, StoreError>> {
         let id = id.clone();
         Box::pin(self.read(move |tx| Box::pin(async move { snapshot(tx, id).await })))
     }
@@ -215,7 +215,7 @@ async fn changed(
     rows.iter().flatten().map(|row| plan_from(row, 0)).collect()
 }
 
-async fn snapshot(tx: &mut Tx<'_>, id: PlanId) -> Result<Option<Snapshot>, StoreError> {
+async fn snapshot(tx: &mut Tx<'_>, id: PlanId) -> Result<Option<StoredPlan>, StoreError> {
     let decision = "SELECT id, plan, status, body FROM decisions WHERE plan = $1 AND status = 'open'";
     let id = || Value::from(id.as_str());
     let answers = tx.finish(vec![Statement::new(FETCH, [id()]), Statement::new(decision, [id()])]).await?;

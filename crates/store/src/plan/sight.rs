@@ -1,7 +1,7 @@
 //! A plan with everything that determines its possible actions: its open decision, the latest enforcement of
 //! its invariants, and whether its lock is held. Read at one point in time.
 
-use drydock_domain::{Enforced, PlanId, Snapshot};
+use drydock_domain::{Enforced, PlanId, StoredPlan};
 
 use super::claim::{DECISION, snapshot_from};
 use super::read::FETCH;
@@ -24,7 +24,7 @@ pub struct PlanRows {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighted {
     /// The plan and its open decision.
-    pub snapshot: Snapshot,
+    pub snapshot: StoredPlan,
     /// The latest enforcement of its invariants.
     pub enforced: Option<Enforced>,
     /// Whether a process holds its lock.

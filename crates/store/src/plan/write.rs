@@ -2,7 +2,7 @@
 //! steps are one commit.
 
 use drydock_domain::{
-    ChangesetId, Decision, DecisionChange, DecisionStatus, Effect, Event, Phase, Plan, Snapshot, State,
+    ChangesetId, Decision, DecisionChange, DecisionStatus, Effect, Event, Phase, Plan, State, StoredPlan,
     Transition, due,
 };
 
@@ -55,7 +55,7 @@ pub(super) fn steps(before: &Claimed, transition: &Transition) -> Result<Vec<Ste
 
 /// Refuses to write a plan that could not be read back: a skipped revision, or a plan that waits for a
 /// decision which is not open.
-fn check(snapshot: Option<&Snapshot>, transition: &Transition) -> Result<(), StoreError> {
+fn check(snapshot: Option<&StoredPlan>, transition: &Transition) -> Result<(), StoreError> {
     let plan = transition.plan();
     let wrong = |reason: String| Err(StoreError::damaged("plans", plan.id.as_str(), reason));
     let expected = snapshot.map_or(1, |snapshot| snapshot.plan.revision + 1);
@@ -129,7 +129,7 @@ fn update(plan: &Plan) -> Result<Statement, StoreError> {
     Ok(Statement::new(sql, params))
 }
 
-fn decisions(snapshot: Option<&Snapshot>, transition: &Transition) -> Result<Vec<Statement>, StoreError> {
+fn decisions(snapshot: Option<&StoredPlan>, transition: &Transition) -> Result<Vec<Statement>, StoreError> {
     let pending = snapshot.and_then(|snapshot| snapshot.pending.as_ref());
     let mut statements = Vec::new();
     for change in closing_first(transition) {
@@ -247,7 +247,7 @@ fn wake_parent(plan: &Plan) -> Option<Statement> {
 
 /// Deletes requests to the holder when a run starts or ends: a request belongs to one run and must not stop a
 /// later one.
-fn requests(snapshot: Option<&Snapshot>, plan: &Plan) -> Option<Statement> {
+fn requests(snapshot: Option<&StoredPlan>, plan: &Plan) -> Option<Statement> {
     let before = &snapshot?.plan;
     let goes_on = [before, plan].iter().all(|plan| plan.stage.state() == State::Processing);
     let same_run = goes_on && before.run == plan.run;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use drydock_domain::{Action, AgentRoles, Invariant, InvariantScope, Phase, Project, Rule};
+use drydock_domain::{Action, Invariant, InvariantScope, Phase, PlanAgents, Project, Rule};
 use drydock_store::{Added, Removed};
 
 use crate::world::{command, now, plan_id, queued};
@@ -36,7 +36,7 @@ on_both! {
             definition_of_done: None,
             profile: None,
             arguments: BTreeMap::new(),
-            agents: AgentRoles::default(),
+            agents: PlanAgents::default(),
             validations: Vec::new(),
             invariants: Vec::new(),
             allow_empty: false,

@@ -1,12 +1,12 @@
 //! Changesets: each change is in the changeset of its writer and in no other.
 
-use drydock_domain::{ChangeOp, ChangesetState, IdPrefix, NewEntry, Refusal};
+use drydock_domain::{ChangeOp, ChangesetState, IdPrefix, PathChange, Refusal};
 use drydock_store::{CommitError, Found, RecordError};
 
 use crate::world::{changeset_id, command, fail_and_ask, processing, queued, run_id};
 
-fn change(path: String) -> NewEntry {
-    NewEntry { path, op: ChangeOp::Modify, from: None, before: Some("a".into()), after: None }
+fn change(path: String) -> PathChange {
+    PathChange { path, op: ChangeOp::Modify, from: None, before: Some("a".into()), after: None }
 }
 
 on_both! {

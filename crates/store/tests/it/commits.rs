@@ -4,9 +4,9 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use drydock_domain::{
-    Advance, Authority, Changes, Check, Command, Completion, Decided, Effect, Enforcement, Event, Finding,
-    Intent, InvariantScope, NewPlan, Next, Phase, Refusal, Remains, RuleKind, State, TakeOverCause, create,
-    decide,
+    Advance, Authority, Changes, Command, Completion, CreatePlan, Decided, Effect, Enforcement, Event,
+    Finding, Intent, InvariantCheck, InvariantScope, NextPhase, Phase, Refusal, Remains, RuleKind, State,
+    TakeOverCause, create, decide,
 };
 use drydock_store::{
     Change, CommitError, CrashPoint, DecisionFilter, EventFilter, Options, Request, RequestKind, StoreError,
@@ -42,7 +42,7 @@ on_both! {
     async fn a_plan_is_made_once_and_under_its_own_lease(world: World) {
         let store = world.open().await;
         let (lease, plan) = queued(&store, "a").await;
-        let make = |id| create(NewPlan { id, spec: spec("boat", "fix"), base_commit: String::new() }, &context());
+        let make = |id| create(CreatePlan { id, spec: spec("boat", "fix"), base_commit: String::new() }, &context());
         let again = store.plan_create(&lease, make(plan.id.clone())).await.unwrap_err();
         assert!(matches!(again, CommitError::PlanExists(id) if id == plan.id));
         let unmade = crate::world::lease(&store, &plan_id(), "a").await;
@@ -107,11 +107,11 @@ on_both! {
             invariant: "dry".parse().unwrap(),
             scope: InvariantScope::Global,
             rule: RuleKind::Cel,
-            check: Check::Violated("it is wet".to_owned()),
+            check: InvariantCheck::Violated("it is wet".to_owned()),
             measure: None,
         };
         let advance = Command::Advance(Advance {
-            to: Next::Execute,
+            to: NextPhase::Execute,
             enforcement: Enforcement { at: Phase::Execute, findings: vec![finding] },
             note: None,
             changes: Changes::Something,
@@ -179,15 +179,15 @@ on_both! {
         let (lease, _, run) = processing(&store, "a").await;
         let done = Command::Complete(run, Completion::Strategized { choices: Vec::new(), fanout: None });
         command(&store, &lease, done).await.unwrap();
-        let advance = |to: Next| {
+        let advance = |to: NextPhase| {
             let enforcement = Enforcement::nothing(to.phase());
             Command::Advance(Advance { to, enforcement, note: None, changes: Changes::Something })
         };
-        command(&store, &lease, advance(Next::Execute)).await.unwrap();
+        command(&store, &lease, advance(NextPhase::Execute)).await.unwrap();
         let (_, run) = started(&store, &lease).await;
         let done = Completion::Executed { head: "1".repeat(40), validations: Vec::new(), reviews: Vec::new() };
         command(&store, &lease, Command::Complete(run, done)).await.unwrap();
-        command(&store, &lease, advance(Next::Apply)).await.unwrap();
+        command(&store, &lease, advance(NextPhase::Apply)).await.unwrap();
         let (plan, run) = started(&store, &lease).await;
         let intend = || {
             let (target, from, to) = ("main".to_owned(), "0".repeat(40), "1".repeat(40));

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use drydock_domain::{
-    Answer, Clash, ClashCause, Command, CommitLine, DecisionId, DecisionStatus, IdPrefix, PinLine, Plan,
-    State, SyncOutcome, Uncommitted,
+    Answer, BackupRef, ClashCause, Command, CommitLine, DecisionId, DecisionStatus, IdPrefix, Plan,
+    ReplayConflict, State, SyncOutcome, Uncommitted,
 };
 use drydock_store::{Found, Store};
 
@@ -16,7 +16,7 @@ const RECOVERIES: usize = 500;
 fn recovered(number: usize) -> SyncOutcome {
     let commit = |id: &str| CommitLine { id: id.into(), subject: "a commit".into(), author: "ada".into() };
     SyncOutcome::RecoveredByReset {
-        pin: PinLine {
+        pin: BackupRef {
             name: format!("refs/drydock/pin/p/{number}"),
             commit: "c1".into(),
             head: "c1".into(),
@@ -25,7 +25,7 @@ fn recovered(number: usize) -> SyncOutcome {
         discarded: vec![commit("c1")],
         to: "c2".into(),
         arrived: vec![commit("c2")],
-        clash: Clash {
+        clash: ReplayConflict {
             cause: ClashCause::Content,
             commit: Some(commit("c1")),
             paths: vec!["a.txt".into()],

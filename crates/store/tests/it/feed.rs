@@ -71,7 +71,7 @@ on_both! {
         let (_two, other) = queued(&store, "b").await;
         started(&store, &lease_one).await;
         let of = |plan| EventFilter { after: 0, plan: Some(plan), limit: 100 };
-        let kinds = |events: Vec<drydock_domain::Recorded>| events.into_iter().map(|event| event.kind).collect::<Vec<_>>();
+        let kinds = |events: Vec<drydock_domain::StoredEvent>| events.into_iter().map(|event| event.kind).collect::<Vec<_>>();
         let mine = store.event_list(&of(one.id.clone())).await.unwrap();
         assert!(mine.windows(2).all(|pair| pair[0].seq < pair[1].seq && pair[0].revision <= pair[1].revision));
         assert_eq!(kinds(mine), ["plan.created", "invariant.enforced", "plan.started"]);

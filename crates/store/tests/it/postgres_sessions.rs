@@ -4,7 +4,7 @@ use std::net::ToSocketAddrs;
 use std::sync::mpsc;
 use std::thread;
 
-use drydock_domain::{ChangeOp, Event, NewEntry};
+use drydock_domain::{ChangeOp, Event, PathChange};
 use drydock_store::{CommitError, Options, RecordError, Store, StoreUrl, Warrant};
 use drydock_testkit::proxy::Proxy;
 
@@ -20,7 +20,7 @@ async fn a_long_write_that_fails_early_leaves_no_transaction_behind() {
     // PostgreSQL rejects a zero byte in a text, so one of the first statements fails; the commit is several
     // batches later.
     let change =
-        |path: String| NewEntry { path, op: ChangeOp::Create, from: None, before: None, after: None };
+        |path: String| PathChange { path, op: ChangeOp::Create, from: None, before: None, after: None };
     let changes =
         |zero| (0..200).map(|n| change(if n == zero { "\0".into() } else { n.to_string() })).collect();
     for zero in [3, 199] {

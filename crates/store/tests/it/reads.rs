@@ -59,7 +59,7 @@ on_both! {
             ("boat", "Größe und Länge in Zoll angeben"),
             ("boat", "it's 100% \"quoted\": a AND b NEAR(c) * & | ! <-> \\"),
         ] {
-            let spec = drydock_domain::Spec { task: task.to_owned(), ..spec(project, "fix") };
+            let spec = drydock_domain::PlanSpec { task: task.to_owned(), ..spec(project, "fix") };
             ids.push(queued_as(&store, "a", spec).await.1.id);
         }
         let found = async |store: &drydock_store::Store, text: &str, project: Option<&str>| -> Vec<usize> {

@@ -1,12 +1,12 @@
 //! Stored tokens: one valid token per name, identified by its digest alone, and invalid after it expires or
 //! is revoked.
 
-use drydock_domain::{IdPrefix, Recorded, Role, Token, TokenId, TokenKind, TokenState};
+use drydock_domain::{IdPrefix, StoredEvent, Token, TokenId, TokenKind, TokenRole, TokenState};
 use drydock_store::{EventFilter, Found, NewSession, NewToken, Store, TokenAdded};
 
 use crate::world::{BRIEF, LONG, plan_id, random, run_id};
 
-fn new(name: &str, role: Role) -> NewToken {
+fn new(name: &str, role: TokenRole) -> NewToken {
     let (id, digest) = (TokenId::from_random(random()), "ab".repeat(32));
     NewToken {
         id,
@@ -21,7 +21,7 @@ fn new(name: &str, role: Role) -> NewToken {
 
 fn link(name: &str, made_by: Option<&TokenId>) -> NewToken {
     let made_by = made_by.cloned();
-    NewToken { kind: TokenKind::Link, life: Some(LONG), made_by, ..new(name, Role::Human) }
+    NewToken { kind: TokenKind::Link, life: Some(LONG), made_by, ..new(name, TokenRole::Human) }
 }
 
 fn session() -> NewSession {
@@ -43,8 +43,8 @@ on_both! {
     /// Fails if a token is read back differently, or with a role that lacks its run or has a foreign one.
     async fn a_token_reads_back_as_it_was_made(world: World) {
         let (store, other) = (world.open().await, world.open().await);
-        let agent = Role::Agent { plan: plan_id(), run: run_id() };
-        for (name, role) in [("a", Role::Human), ("b", Role::Operator), ("c", agent), ("d", Role::Reader)] {
+        let agent = TokenRole::Agent { plan: plan_id(), run: run_id() };
+        for (name, role) in [("a", TokenRole::Human), ("b", TokenRole::Operator), ("c", agent), ("d", TokenRole::Reader)] {
             let new = new(name, role.clone());
             let made = add(&store, new.clone()).await;
             assert_eq!((&made.id, made.name.as_str(), &made.role, made.state), (&new.id, name, &role, TokenState::Valid));
@@ -63,13 +63,13 @@ on_both! {
     /// Fails if two valid tokens have the same name, or if the name of a revoked token is never free again.
     async fn a_name_has_one_token_that_is_not_revoked(world: World) {
         let store = world.open().await;
-        let first = add(&store, new("laptop", Role::Human)).await;
-        assert_eq!(store.token_add(new("laptop", Role::Reader)).await.unwrap(), TokenAdded::NameTaken);
+        let first = add(&store, new("laptop", TokenRole::Human)).await;
+        assert_eq!(store.token_add(new("laptop", TokenRole::Reader)).await.unwrap(), TokenAdded::NameTaken);
         let revoked = store.token_revoke(&first.id).await.unwrap().unwrap().token;
         assert_eq!((revoked.state, revoked.revoked_at.is_some()), (TokenState::Revoked, true));
         // A second revocation changes nothing, including the time.
         assert_eq!(store.token_revoke(&first.id).await.unwrap().unwrap().token, revoked);
-        add(&store, new("laptop", Role::Reader)).await;
+        add(&store, new("laptop", TokenRole::Reader)).await;
         assert_eq!(store.token_revoke(&TokenId::from_random(random())).await.unwrap(), None);
         let prefix = IdPrefix::parse(first.id.as_str(), TokenId::PREFIX, "token").unwrap();
         assert!(matches!(store.token_find(&prefix).await.unwrap(), Found::One(token) if token.id == first.id));
@@ -80,7 +80,7 @@ on_both! {
     /// Fails if a token is valid after its expiry, or invalid before it.
     async fn a_token_is_over_when_its_time_is(world: World) {
         let store = world.open().await;
-        let (brief, long) = (new("brief", Role::Human), new("long", Role::Human));
+        let (brief, long) = (new("brief", TokenRole::Human), new("long", TokenRole::Human));
         store.token_add(NewToken { life: Some(BRIEF), ..brief.clone() }).await.unwrap();
         let made = add(&store, NewToken { life: Some(LONG), ..long.clone() }).await;
         assert!(made.expires_at > Some(made.created_at));
@@ -96,7 +96,7 @@ on_both! {
     /// Fails if the use of a token is not recorded, or if every use causes a write.
     async fn a_use_is_noted_and_then_not_for_a_while(world: World) {
         let store = world.open().await;
-        let made = add(&store, new("laptop", Role::Human)).await;
+        let made = add(&store, new("laptop", TokenRole::Human)).await;
         assert!(store.token_fetch(&made.id).await.unwrap().unwrap().use_due);
         store.token_used(&made.id).await.unwrap();
         let kept = store.token_fetch(&made.id).await.unwrap().unwrap();
@@ -126,7 +126,7 @@ on_both! {
             tokio::time::sleep(BRIEF / 4).await;
         }
         assert_eq!(store.token_redeem(&brief.id, session()).await.unwrap(), None);
-        let bearer = add(&store, new("bearer", Role::Human)).await;
+        let bearer = add(&store, new("bearer", TokenRole::Human)).await;
         assert_eq!(store.token_redeem(&bearer.id, session()).await.unwrap(), None);
         store.token_prune(LONG).await.unwrap();
         let left: Vec<_> = other.token_list().await.unwrap().into_iter().map(|token| token.name.to_string()).collect();
@@ -139,7 +139,7 @@ on_both! {
     /// ended.
     async fn sessions_and_links_end_with_the_token_that_made_them(world: World) {
         let (store, other) = (world.open().await, world.open().await);
-        let (lost, kept) = (add(&store, new("lost", Role::Human)).await, add(&store, new("kept", Role::Human)).await);
+        let (lost, kept) = (add(&store, new("lost", TokenRole::Human)).await, add(&store, new("kept", TokenRole::Human)).await);
         let mut sessions = Vec::new();
         let mut maker = lost.id.clone();
         // A session also creates a link, which starts another session.
@@ -176,9 +176,9 @@ on_both! {
     async fn a_token_ends_with_the_one_that_made_it(world: World) {
         let (store, other) = (world.open().await, world.open().await);
         let below = |name: &str, maker: &Token, life| {
-            NewToken { life, made_by: Some(maker.id.clone()), ..new(name, Role::Human) }
+            NewToken { life, made_by: Some(maker.id.clone()), ..new(name, TokenRole::Human) }
         };
-        let first = add(&store, NewToken { life: Some(LONG), ..new("first", Role::Human) }).await;
+        let first = add(&store, NewToken { life: Some(LONG), ..new("first", TokenRole::Human) }).await;
         let second = add(&store, below("second", &first, None)).await;
         let third = add(&store, below("third", &second, Some(LONG / 2))).await;
         assert_eq!((&second.made_by, &third.made_by), (&Some(first.id.clone()), &Some(second.id.clone())));
@@ -191,19 +191,19 @@ on_both! {
         assert_eq!(store.token_add(below("third", &first, None)).await.unwrap(), TokenAdded::NameTaken);
         let filter = EventFilter { after: 0, plan: None, limit: 100 };
         let seen: Vec<_> = other.event_list(&filter).await.unwrap();
-        let named = |event: &Recorded| (event.kind.clone(), event.details["token"].clone(), event.details["made_by"].clone());
+        let named = |event: &StoredEvent| (event.kind.clone(), event.details["token"].clone(), event.details["made_by"].clone());
         let alert = |token: &Token, maker: &Token| ("alert".to_owned(), token.id.as_str().into(), maker.id.as_str().into());
         assert_eq!(seen.iter().map(named).collect::<Vec<_>>(), [alert(&second, &first), alert(&third, &second)]);
         let text = seen[0].details["text"].to_string();
         assert!(text.contains("second") && text.contains("first"), "{text}");
-        let alone = add(&store, new("alone", Role::Human)).await;
+        let alone = add(&store, new("alone", TokenRole::Human)).await;
         let revoked = other.token_revoke(&first.id).await.unwrap().unwrap();
         assert_eq!((revoked.tokens_ended, revoked.sessions_ended), (2, 0));
         for (token, expected) in [(&second, TokenState::Revoked), (&third, TokenState::Revoked), (&alone, TokenState::Valid)] {
             assert_eq!(state(&store, &token.id).await, expected, "{}", token.name);
         }
         assert_eq!(store.token_add(below("later", &third, None)).await.unwrap(), TokenAdded::MakerEnded);
-        let brief = add(&store, NewToken { life: Some(BRIEF), ..new("brief", Role::Human) }).await;
+        let brief = add(&store, NewToken { life: Some(BRIEF), ..new("brief", TokenRole::Human) }).await;
         while state(&store, &brief.id).await == TokenState::Valid {
             tokio::time::sleep(BRIEF / 4).await;
         }
@@ -215,9 +215,9 @@ on_both! {
     /// F6. Breaks when tokens that were made with the token of a server outlive it, no one is alerted, or a browser is signed out.
     async fn a_token_that_is_ended_ends_the_tokens_below_and_no_session(world: World) {
         let (store, other) = (world.open().await, world.open().await);
-        let below = |name: &str, maker: &Token| NewToken { made_by: Some(maker.id.clone()), ..new(name, Role::Human) };
-        let machine = add(&store, NewToken { kind: TokenKind::Machine, ..new("machine", Role::Human) }).await;
-        let (first, alone) = (add(&store, below("first", &machine)).await, add(&store, new("alone", Role::Human)).await);
+        let below = |name: &str, maker: &Token| NewToken { made_by: Some(maker.id.clone()), ..new(name, TokenRole::Human) };
+        let machine = add(&store, NewToken { kind: TokenKind::Machine, ..new("machine", TokenRole::Human) }).await;
+        let (first, alone) = (add(&store, below("first", &machine)).await, add(&store, new("alone", TokenRole::Human)).await);
         let second = add(&store, below("second", &first)).await;
         let (own, theirs) =
             (add(&store, link("own", Some(&machine.id))).await, add(&store, link("theirs", Some(&second.id))).await);
@@ -251,7 +251,7 @@ on_both! {
     async fn no_session_slips_through_while_its_maker_is_taken_back(world: World) {
         let (store, other) = (world.open().await, world.open().await);
         for round in 0..40 {
-            let maker = add(&store, new(&format!("maker-{round}"), Role::Human)).await.id;
+            let maker = add(&store, new(&format!("maker-{round}"), TokenRole::Human)).await.id;
             let made = add(&store, link(&format!("made-{round}"), Some(&maker))).await.id;
             let (opened, late) = (session(), link(&format!("late-{round}"), Some(&maker)));
             let slipping = async {
@@ -276,7 +276,7 @@ on_both! {
         let store = world.open().await;
         let link = add(&store, link("me", None)).await;
         let session = store.token_redeem(&link.id, session()).await.unwrap().unwrap();
-        let bearer = add(&store, new("bearer", Role::Human)).await;
+        let bearer = add(&store, new("bearer", TokenRole::Human)).await;
         drop(store);
         world.take_back_to(7);
         let store = world.open().await;

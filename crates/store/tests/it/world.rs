@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use drydock_domain::{
-    AgentRoles, Authority, ChangesetId, Command, Context, DecisionId, Enforcement, ErrorClass, Failure,
-    Holder, NewPlan, Phase, Plan, PlanId, ProcessIdentity, Profile, Question, RunId, Spec, Start, Target,
-    Timestamp, create, decide,
+    Authority, ChangesetId, Command, Context, CreatePlan, DecisionId, Enforcement, ErrorClass, Failure,
+    Holder, Phase, Plan, PlanAgents, PlanId, PlanSpec, ProcessIdentity, Profile, Question, RunId, Start,
+    Target, Timestamp, create, decide,
 };
 use drydock_store::{
     Acquired, CommitError, Committed, Decide, EventFilter, Options, PlanLease, ProjectLease, Store, StoreUrl,
@@ -212,16 +212,16 @@ pub(crate) fn holder(owner: &str) -> Holder {
     }
 }
 
-pub(crate) fn spec(project: &str, action: &str) -> Spec {
+pub(crate) fn spec(project: &str, action: &str) -> PlanSpec {
     let profile = Profile::built_in().into_iter().find(|profile| profile.name == "auto").unwrap();
-    Spec {
+    PlanSpec {
         action: action.parse().unwrap(),
         project: project.parse().unwrap(),
         task: "mend the boat".to_owned(),
         definition_of_done: None,
         arguments: BTreeMap::new(),
         profile,
-        agents: AgentRoles::default(),
+        agents: PlanAgents::default(),
         validations: Vec::new(),
         invariants: Vec::new(),
         target: Target::default(),
@@ -249,10 +249,10 @@ pub(crate) async fn queued(store: &Store, owner: &str) -> (PlanLease, Plan) {
     queued_as(store, owner, spec("boat", "fix")).await
 }
 
-pub(crate) async fn queued_as(store: &Store, owner: &str, spec: Spec) -> (PlanLease, Plan) {
+pub(crate) async fn queued_as(store: &Store, owner: &str, spec: PlanSpec) -> (PlanLease, Plan) {
     let id = plan_id();
     let lease = lease(store, &id, owner).await;
-    let transition = create(NewPlan { id, spec, base_commit: "0".repeat(40) }, &context());
+    let transition = create(CreatePlan { id, spec, base_commit: "0".repeat(40) }, &context());
     let plan = store.plan_create(&lease, transition).await.unwrap();
     (lease, plan)
 }

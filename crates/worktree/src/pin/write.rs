@@ -8,7 +8,7 @@
 use std::thread;
 use std::time::Duration;
 
-use drydock_domain::{PINS, PinLine, SNAPSHOTS, Uncommitted};
+use drydock_domain::{BackupRef, PINS, SNAPSHOTS, Uncommitted};
 
 use crate::capture::OwnFolder;
 use crate::checkout::Checkout;
@@ -61,18 +61,18 @@ pub(crate) struct MarkerWrite<'a> {
     pub(crate) name: &'a str,
     /// The expected object before the write, or `None` if the ref must not exist.
     pub(crate) before: Option<&'a str>,
-    pub(crate) text: &'a dyn Fn(&PinLine) -> Result<Vec<u8>, GitError>,
+    pub(crate) text: &'a dyn Fn(&BackupRef) -> Result<Vec<u8>, GitError>,
 }
 
 /// A backup that was read back, and the object of the marker.
 pub(crate) struct Pinned {
-    pub(crate) line: PinLine,
+    pub(crate) line: BackupRef,
     pub(crate) marker: Option<String>,
 }
 
 impl Repository {
     /// Backs up a commit, such as the tip of a branch that is about to be moved.
-    pub fn pin_branch(&self, order: &PinOrder<'_>, head: &CommitId) -> Result<PinLine, GitError> {
+    pub fn pin_branch(&self, order: &PinOrder<'_>, head: &CommitId) -> Result<BackupRef, GitError> {
         let content = Content { head, held: None, remote: None };
         self.pin_write(order, &content, None).map(|pinned| pinned.line)
     }
@@ -83,7 +83,7 @@ impl Repository {
         &self,
         order: &PinOrder<'_>,
         checkout: &Checkout,
-    ) -> Result<Option<PinLine>, GitError> {
+    ) -> Result<Option<BackupRef>, GitError> {
         let Some(head) = commit_at(&checkout.place, "HEAD")? else { return Ok(None) };
         let staged = staged_alone(checkout, &head)?;
         let branch = checkout.branch().map(name::branch_ref).transpose()?;
@@ -147,7 +147,7 @@ impl Repository {
                     (name, commit, records)
                 }
             };
-            let line = PinLine {
+            let line = BackupRef {
                 name,
                 commit: commit.to_string(),
                 head: content.head.to_string(),
@@ -174,7 +174,7 @@ impl Repository {
     fn was_outrun(
         &self,
         error: &GitError,
-        line: &PinLine,
+        line: &BackupRef,
         marker: Option<&MarkerWrite<'_>>,
     ) -> Result<bool, GitError> {
         if let Some(marker) = marker
@@ -230,7 +230,7 @@ impl Repository {
     fn marker_record(
         &self,
         marker: &MarkerWrite<'_>,
-        line: &PinLine,
+        line: &BackupRef,
         records: &mut String,
         attempt: &str,
     ) -> Result<String, GitError> {
@@ -245,7 +245,7 @@ impl Repository {
 
     /// Checks that the backup's name leads to its commit and that all objects the commit adds can be read.
     /// Only then may callers rely on it.
-    fn read_back(&self, line: &PinLine, attempt: &str) -> Result<(), GitError> {
+    fn read_back(&self, line: &BackupRef, attempt: &str) -> Result<(), GitError> {
         if object_at(self.place(), &line.name)?.as_deref() != Some(line.commit.as_str()) {
             return Err(GitError::unexpected(
                 attempt,

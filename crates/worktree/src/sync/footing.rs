@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use drydock_domain::Footing;
+use drydock_domain::WorktreeState;
 
 use crate::checkout::Checkout;
 use crate::error::GitError;
@@ -27,13 +27,13 @@ const UNDER_WAY: &[(&str, &str)] = &[
 const ELSEWHERE: &str = "refs/heads/.invalid";
 
 /// Reads the state of a worktree. A worktree without a directory counts as none.
-pub(crate) fn footing(checkout: &Checkout, full: &str) -> Result<Footing, GitError> {
+pub(crate) fn footing(checkout: &Checkout, full: &str) -> Result<WorktreeState, GitError> {
     let git_dir = &checkout.place.git_dir;
     if !checkout.path().is_dir() || !git_dir.is_dir() {
-        return Ok(Footing::Unattached);
+        return Ok(WorktreeState::Unattached);
     }
     if let Some(operation) = operation(git_dir) {
-        return Ok(Footing::MidOperation { operation: operation.to_owned() });
+        return Ok(WorktreeState::MidOperation { operation: operation.to_owned() });
     }
     let file = git_dir.join("HEAD");
     let text = fs::read_to_string(&file).map_err(|source| GitError::file("read HEAD", &file, source))?;
@@ -49,11 +49,11 @@ pub(crate) fn footing(checkout: &Checkout, full: &str) -> Result<Footing, GitErr
     };
     if on != full {
         let on = on.strip_prefix("refs/heads/").unwrap_or(&on).to_owned();
-        return Ok(Footing::Elsewhere { on });
+        return Ok(WorktreeState::Elsewhere { on });
     }
     match IndexLock::is_foreign(git_dir) {
-        true => Ok(Footing::Locked { lock: "index.lock".to_owned() }),
-        false => Ok(Footing::OnBranch),
+        true => Ok(WorktreeState::Locked { lock: "index.lock".to_owned() }),
+        false => Ok(WorktreeState::OnBranch),
     }
 }
 

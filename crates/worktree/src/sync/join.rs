@@ -1,7 +1,7 @@
 //! Combines the local commits and edits with the remote's commits in the object database: commits first, then
 //! edits.
 
-use drydock_domain::{Clash, CommitLine};
+use drydock_domain::{CommitLine, ReplayConflict};
 
 use crate::error::GitError;
 use crate::guard::Replacements;
@@ -23,7 +23,7 @@ pub(crate) enum Joined {
         /// Local commits whose changes the remote already had.
         absorbed: Vec<CommitLine>,
     },
-    Clash(Clash),
+    Clash(ReplayConflict),
 }
 
 impl Repository {

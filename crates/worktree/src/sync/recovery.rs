@@ -5,7 +5,7 @@
 //! completes the remaining steps and reports the same outcome. It is also a fence: a process that resumes
 //! late finds that the marker was deleted, and moves nothing.
 
-use drydock_domain::{Clash, CommitLine, PinLine};
+use drydock_domain::{BackupRef, CommitLine, ReplayConflict};
 use serde::{Deserialize, Serialize};
 
 use crate::error::GitError;
@@ -24,10 +24,10 @@ pub(crate) struct Marker {
     /// The uncommitted work in the backup, if any: the content of the directory, and the staged content.
     pub(crate) tree: Option<String>,
     pub(crate) staged: Option<String>,
-    pub(crate) pin: PinLine,
+    pub(crate) pin: BackupRef,
     pub(crate) discarded: Vec<CommitLine>,
     pub(crate) arrived: Vec<CommitLine>,
-    pub(crate) clash: Clash,
+    pub(crate) clash: ReplayConflict,
 }
 
 impl Repository {

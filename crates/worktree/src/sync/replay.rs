@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::time::Duration;
 
-use drydock_domain::{Clash, ClashCause, CommitLine};
+use drydock_domain::{ClashCause, CommitLine, ReplayConflict};
 use tempfile::TempDir;
 
 use crate::child::Conversation;
@@ -35,7 +35,7 @@ pub(crate) enum Replayed {
         /// Commits whose changes the other side already had.
         absorbed: Vec<CommitLine>,
     },
-    Clash(Clash),
+    Clash(ReplayConflict),
 }
 
 /// Replays the local commits on the remote's tip.
@@ -86,9 +86,9 @@ pub(crate) fn replay(
 }
 
 /// Builds the conflict report of a merge.
-pub(crate) fn clash_of(conflict: &Conflict, commit: Option<CommitLine>) -> Clash {
+pub(crate) fn clash_of(conflict: &Conflict, commit: Option<CommitLine>) -> ReplayConflict {
     let paths = conflict.paths().into_iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
-    Clash { cause: ClashCause::Content, commit, paths, text: conflict.messages() }
+    ReplayConflict { cause: ClashCause::Content, commit, paths, text: conflict.messages() }
 }
 
 /// Merges each commit with `onto` using one base. Returns `None` if one of them conflicts, or if this git

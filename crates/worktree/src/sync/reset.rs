@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use drydock_domain::{Footing, PinLine, SyncOutcome, told};
+use drydock_domain::{BackupRef, SyncOutcome, WorktreeState, told};
 
 use crate::crash;
 use crate::diff::raw_changes;
@@ -60,15 +60,15 @@ impl Repository {
         let _lock = self.lock(&attempt)?;
         let checkout = match order.worktree {
             Some(checkout) => match footing(checkout, &names.branch)? {
-                Footing::Unattached => None,
-                Footing::OnBranch => Some(checkout),
-                Footing::Locked { lock } => {
+                WorktreeState::Unattached => None,
+                WorktreeState::OnBranch => Some(checkout),
+                WorktreeState::Locked { lock } => {
                     return Ok(Some(failed(marker, format!("{lock} is held"))));
                 }
-                Footing::Elsewhere { on } => {
+                WorktreeState::Elsewhere { on } => {
                     return Ok(Some(failed(marker, format!("the worktree is on {on}"))));
                 }
-                Footing::MidOperation { operation } => {
+                WorktreeState::MidOperation { operation } => {
                     return Ok(Some(failed(marker, format!("a {operation} is in progress"))));
                 }
             },
@@ -103,13 +103,13 @@ impl Repository {
         before: Option<&str>,
     ) -> Result<(Marker, String), GitError> {
         let attempt = "mark a recovery";
-        let marked = |pin: &PinLine| Marker {
+        let marked = |pin: &BackupRef| Marker {
             pin: pin.clone(),
             tree: held.map(|held| held.tree.to_string()),
             staged: held.and_then(|held| held.staged.as_ref()).map(TreeId::to_string),
             ..unpinned.clone()
         };
-        let text = |pin: &PinLine| marked(pin).text();
+        let text = |pin: &BackupRef| marked(pin).text();
         let write = MarkerWrite { name: &names.recovery, before, text: &text };
         let (local, remote) = (commit(&unpinned.local, attempt)?, commit(&unpinned.remote, attempt)?);
         let content = Content { head: &local, held: held.cloned(), remote: Some(&remote) };

@@ -1,8 +1,8 @@
 //! Performs a sync from the first read to its outcome. It returns no error: a failure is an outcome too.
 
 use drydock_domain::{
-    Clash, ClashCause, ClashStep, CommitLine, Footing, PinLine, Publish, Publishing, Relation, RemoteSight,
-    Sight, Step, SyncOutcome, Uncommitted, Unsent, told, trailer,
+    BackupRef, ClashCause, CommitLine, OnConflict, Publish, PublishResult, Relation, RemoteState,
+    ReplayConflict, SyncInput, SyncOutcome, SyncStep, Uncommitted, Unsent, WorktreeState, told, trailer,
 };
 
 use crate::crash;
@@ -68,14 +68,14 @@ impl Repository {
         crash::hit("sync.fetched");
         let footing = match order.worktree {
             Some(checkout) => footing(checkout, &names.branch)?,
-            None => Footing::Unattached,
+            None => WorktreeState::Unattached,
         };
         let (seen, tip, sides) = self.compare(order, &local, seen)?;
         let scene = Scene { order, names: &names, remote, local, tip, sides };
         let moves =
-            matches!(seen, RemoteSight::Tip(Relation::Behind | Relation::Diverged | Relation::Unrelated));
-        let sight = Sight { footing, remote: seen, publish: order.publish };
-        if !moves || !matches!(sight.footing, Footing::Unattached | Footing::OnBranch) {
+            matches!(seen, RemoteState::Tip(Relation::Behind | Relation::Diverged | Relation::Unrelated));
+        let sight = SyncInput { footing, remote: seen, publish: order.publish };
+        if !moves || !matches!(sight.footing, WorktreeState::Unattached | WorktreeState::OnBranch) {
             return self.step(&scene, sight.step(), None);
         }
         let outcome = self.step_locked(&scene, sight)?;
@@ -83,11 +83,13 @@ impl Repository {
     }
 
     /// Performs a step that moves files, holding the repository lock.
-    fn step_locked(&self, scene: &Scene<'_>, sight: Sight) -> Result<SyncOutcome, GitError> {
+    fn step_locked(&self, scene: &Scene<'_>, sight: SyncInput) -> Result<SyncOutcome, GitError> {
         let _lock = self.lock(&format!("sync {} with {}", scene.order.branch, scene.remote))?;
         match self.open_folder(scene, &sight)? {
             Ok(folder) => self.step(scene, sight.step(), folder),
-            Err(lock) => self.step(scene, Sight { footing: Footing::Locked { lock }, ..sight }.step(), None),
+            Err(lock) => {
+                self.step(scene, SyncInput { footing: WorktreeState::Locked { lock }, ..sight }.step(), None)
+            }
         }
     }
 
@@ -95,9 +97,9 @@ impl Repository {
     fn open_folder<'a>(
         &self,
         scene: &Scene<'a>,
-        sight: &Sight,
+        sight: &SyncInput,
     ) -> Result<Result<Option<Folder<'a>>, String>, GitError> {
-        let (Some(checkout), Some(tip), Footing::OnBranch) =
+        let (Some(checkout), Some(tip), WorktreeState::OnBranch) =
             (scene.order.worktree, &scene.tip, &sight.footing)
         else {
             return Ok(Ok(None));
@@ -114,23 +116,23 @@ impl Repository {
         order: &SyncOrder<'_>,
         local: &CommitId,
         seen: RemoteSeen,
-    ) -> Result<(RemoteSight, Option<CommitId>, Sides), GitError> {
+    ) -> Result<(RemoteState, Option<CommitId>, Sides), GitError> {
         let tip = match seen {
             RemoteSeen::Unreachable(reason) => {
-                return Ok((RemoteSight::Unreachable { reason }, None, Sides::default()));
+                return Ok((RemoteState::Unreachable { reason }, None, Sides::default()));
             }
-            RemoteSeen::Deleted => return Ok((RemoteSight::BranchDeleted, None, Sides::default())),
+            RemoteSeen::Deleted => return Ok((RemoteState::BranchDeleted, None, Sides::default())),
             RemoteSeen::NeverThere => {
                 let unsent = match self.is_ancestor(local, order.base)? {
                     true => Unsent::Nothing,
                     false => Unsent::Commits,
                 };
-                return Ok((RemoteSight::NoBranch(unsent), None, Sides::default()));
+                return Ok((RemoteState::NoBranch(unsent), None, Sides::default()));
             }
             RemoteSeen::Tip(tip) => tip,
         };
         if tip == *local {
-            return Ok((RemoteSight::Tip(Relation::Same), Some(tip), Sides::default()));
+            return Ok((RemoteState::Tip(Relation::Same), Some(tip), Sides::default()));
         }
         let sides = Sides::walk(self.place(), local, &tip)?;
         let replaced = self.is_replaced(order, &tip)?;
@@ -144,7 +146,7 @@ impl Repository {
                 return Err(GitError::unexpected("compare", "two tips, and nothing between them"));
             }
         };
-        Ok((RemoteSight::Tip(relation), Some(tip), sides))
+        Ok((RemoteState::Tip(relation), Some(tip), sides))
     }
 
     /// Returns true if the remote's tip is the commit that the branch replaces, or a descendant with the same
@@ -158,23 +160,23 @@ impl Repository {
     fn step(
         &self,
         scene: &Scene<'_>,
-        step: Step,
+        step: SyncStep,
         folder: Option<Folder<'_>>,
     ) -> Result<SyncOutcome, GitError> {
         match step {
-            Step::NoRemote => Ok(SyncOutcome::NoRemote),
-            Step::FetchFailed { reason } => Ok(SyncOutcome::FetchFailed { reason }),
-            Step::Detached { on } => Ok(SyncOutcome::Detached { on }),
-            Step::MidOperation { operation } => Ok(SyncOutcome::MidOperation { operation }),
-            Step::LeaveRemoteAbsent => Ok(SyncOutcome::NoRemoteBranch),
-            Step::InSync => Ok(SyncOutcome::InSync { head: scene.local.to_string() }),
-            Step::KeepLocal => {
+            SyncStep::NoRemote => Ok(SyncOutcome::NoRemote),
+            SyncStep::FetchFailed { reason } => Ok(SyncOutcome::FetchFailed { reason }),
+            SyncStep::Detached { on } => Ok(SyncOutcome::Detached { on }),
+            SyncStep::MidOperation { operation } => Ok(SyncOutcome::MidOperation { operation }),
+            SyncStep::LeaveRemoteAbsent => Ok(SyncOutcome::NoRemoteBranch),
+            SyncStep::InSync => Ok(SyncOutcome::InSync { head: scene.local.to_string() }),
+            SyncStep::KeepLocal => {
                 Ok(SyncOutcome::KeptLocal { head: scene.local.to_string(), local: self.own_lines(scene)? })
             }
-            Step::Push => self.send(scene),
-            Step::Supersede => self.supersede(scene),
-            Step::FastForward | Step::Replay => self.bring_together(scene, folder),
-            Step::LeaveUnrelated => self.leave_unrelated(scene, folder),
+            SyncStep::Push => self.send(scene),
+            SyncStep::Supersede => self.supersede(scene),
+            SyncStep::FastForward | SyncStep::Replay => self.bring_together(scene, folder),
+            SyncStep::LeaveUnrelated => self.leave_unrelated(scene, folder),
         }
     }
 
@@ -190,19 +192,19 @@ impl Repository {
     fn send(&self, scene: &Scene<'_>) -> Result<SyncOutcome, GitError> {
         let head = scene.local.to_string();
         match self.publish(scene, &scene.local) {
-            Publishing::Done => Ok(SyncOutcome::Pushed {
+            PublishResult::Done => Ok(SyncOutcome::Pushed {
                 from: scene.tip.as_ref().map(CommitId::to_string),
                 to: head,
                 sent: self.own_lines(scene)?,
             }),
-            Publishing::Failed { reason } => Ok(push_failed(scene, head, reason)),
-            Publishing::NotAsked => Ok(SyncOutcome::KeptLocal { head, local: self.own_lines(scene)? }),
+            PublishResult::Failed { reason } => Ok(push_failed(scene, head, reason)),
+            PublishResult::NotAsked => Ok(SyncOutcome::KeptLocal { head, local: self.own_lines(scene)? }),
         }
     }
 
-    fn publish(&self, scene: &Scene<'_>, commit: &CommitId) -> Publishing {
+    fn publish(&self, scene: &Scene<'_>, commit: &CommitId) -> PublishResult {
         match scene.order.publish {
-            Publish::No => return Publishing::NotAsked,
+            Publish::No => return PublishResult::NotAsked,
             Publish::Yes | Publish::IfAlone => {}
         }
         self.fetch_before_first_push(scene);
@@ -212,12 +214,12 @@ impl Repository {
                 // The next fetch would record this too. But if the branch were deleted at the remote before
                 // that, it would be pushed again.
                 match self.remember_pushed(scene.names, commit) {
-                    Ok(()) => Publishing::Done,
-                    Err(error) => Publishing::Failed { reason: told(&error) },
+                    Ok(()) => PublishResult::Done,
+                    Err(error) => PublishResult::Failed { reason: told(&error) },
                 }
             }
-            Ok(Push::Rejected { text }) => Publishing::Failed { reason: text },
-            Err(error) => Publishing::Failed { reason: told(&error) },
+            Ok(Push::Rejected { text }) => PublishResult::Failed { reason: text },
+            Err(error) => PublishResult::Failed { reason: told(&error) },
         }
     }
 
@@ -253,9 +255,9 @@ impl Repository {
         let joined = self.commit(&tree, &parents, &message, scene.order.pin.signature)?;
         let head = scene.local.to_string();
         match self.publish(scene, &joined) {
-            Publishing::Done => {}
-            Publishing::Failed { reason } => return Ok(push_failed(scene, head, reason)),
-            Publishing::NotAsked => {
+            PublishResult::Done => {}
+            PublishResult::Failed { reason } => return Ok(push_failed(scene, head, reason)),
+            PublishResult::NotAsked => {
                 return Ok(SyncOutcome::KeptLocal { head, local: scene.sides.local_lines() });
             }
         }
@@ -313,7 +315,7 @@ impl Repository {
         match pin {
             Some(pin) if !sides.local.is_empty() => Ok(SyncOutcome::Rebased {
                 from,
-                publishing: Publishing::NotAsked,
+                publishing: PublishResult::NotAsked,
                 to: to.to_string(),
                 onto: tip.to_string(),
                 pin,
@@ -331,10 +333,10 @@ impl Repository {
         if let SyncOutcome::Rebased { to, onto, publishing, .. } = &mut outcome {
             // If all commits were already on the remote, there is nothing to push.
             *publishing = match to.parse::<CommitId>() {
-                Ok(_) if to == onto => Publishing::Done,
-                Ok(_) if scene.order.publish == Publish::IfAlone => Publishing::NotAsked,
+                Ok(_) if to == onto => PublishResult::Done,
+                Ok(_) if scene.order.publish == Publish::IfAlone => PublishResult::NotAsked,
                 Ok(commit) => self.publish(scene, &commit),
-                Err(error) => Publishing::Failed { reason: error.to_string() },
+                Err(error) => PublishResult::Failed { reason: error.to_string() },
             };
         }
         outcome
@@ -351,7 +353,8 @@ impl Repository {
             return Err(GitError::unexpected("compare histories", "the remote has no such branch"));
         };
         let text = format!("{} and {tip} have no common ancestor", scene.local);
-        let clash = Clash { cause: ClashCause::NoCommonCommit, commit: None, paths: Vec::new(), text };
+        let clash =
+            ReplayConflict { cause: ClashCause::NoCommonCommit, commit: None, paths: Vec::new(), text };
         self.pin_only(scene, tip, clash, folder)
     }
 
@@ -359,7 +362,7 @@ impl Repository {
         &self,
         scene: &Scene<'_>,
         tip: &CommitId,
-        clash: Clash,
+        clash: ReplayConflict,
         folder: Option<Folder<'_>>,
     ) -> Result<SyncOutcome, GitError> {
         let Scene { order, local, sides, .. } = scene;
@@ -381,15 +384,15 @@ impl Repository {
         &self,
         scene: &Scene<'_>,
         tip: &CommitId,
-        clash: Clash,
+        clash: ReplayConflict,
         folder: Option<Folder<'_>>,
     ) -> Result<SyncOutcome, GitError> {
         let Scene { order, names, local, sides, .. } = scene;
         match order.on_divergence.on_clash() {
-            ClashStep::PinOnly => self.pin_only(scene, tip, clash, folder),
-            ClashStep::PinAndReset => {
+            OnConflict::PinOnly => self.pin_only(scene, tip, clash, folder),
+            OnConflict::PinAndReset => {
                 let held = folder.as_ref().and_then(|folder| folder.held.clone());
-                let no_pin = PinLine {
+                let no_pin = BackupRef {
                     name: String::new(),
                     commit: String::new(),
                     head: String::new(),

@@ -1,6 +1,6 @@
 //! Syncing a branch with its remote: every outcome, on real repositories.
 
-use drydock_domain::{Publish, Publishing, SyncOutcome};
+use drydock_domain::{Publish, PublishResult, SyncOutcome};
 
 use crate::fixture::{Fixture, read, write};
 use crate::scene::Scene;
@@ -70,7 +70,7 @@ fn a_divergence_without_conflict_is_rebased_and_sent() {
             assert_eq!((from.as_str(), onto.as_str()), (mine.as_str(), theirs.as_str()));
             assert_eq!(pin.commit, mine.as_str());
             assert_eq!((replayed.len(), arrived.len()), (1, 1));
-            assert_eq!(publishing, Publishing::Done);
+            assert_eq!(publishing, PublishResult::Done);
             assert_eq!(to, scene.local().as_str());
         }
         other => panic!("{other:?}"),

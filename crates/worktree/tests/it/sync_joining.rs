@@ -6,7 +6,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use drydock_domain::{ClashCause, CommitLine, OnDivergence, Publish, Publishing, SyncOutcome, Uncommitted};
+use drydock_domain::{
+    ClashCause, CommitLine, OnDivergence, Publish, PublishResult, SyncOutcome, Uncommitted,
+};
 use drydock_testkit::proc;
 
 use crate::fixture::{read, write};
@@ -184,7 +186,7 @@ fn a_thousand_commits_are_replayed_or_pinned() {
         assert_eq!(outcome.name(), expected, "{outcome:?}");
         match &outcome {
             SyncOutcome::Rebased { replayed, publishing, .. } => {
-                assert_eq!((replayed.len(), publishing), (COMMITS, &Publishing::Done));
+                assert_eq!((replayed.len(), publishing), (COMMITS, &PublishResult::Done));
                 assert_eq!(replayed[COMMITS - 1].subject, format!("commit {}", COMMITS - 1));
             }
             SyncOutcome::RecoveredByReset { discarded, .. } => assert_eq!(discarded.len(), COMMITS),

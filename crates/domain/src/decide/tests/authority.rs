@@ -7,7 +7,7 @@ use proptest::{prop_assert, prop_assert_eq, prop_oneof, proptest};
 use super::random::{command, onward, profiles, settings, steps};
 use super::say::{Say, cancel_below};
 use super::world::{Seen, World};
-use crate::{Answer, Authority, Command, GrantAnswer, GrantScope, GrantTerms, Question, Snapshot, State};
+use crate::{Answer, Authority, Command, GrantAnswer, GrantScope, GrantTerms, Question, State, StoredPlan};
 
 /// Every sample command that could move a plan past a decision.
 const MOVES: [Say; 7] =
@@ -45,7 +45,7 @@ fn saying(command: Command, words: String) -> Command {
 }
 
 /// Returns true if a decision is still open with all its options.
-fn still_asks(before: &Snapshot, after: &Snapshot) -> bool {
+fn still_asks(before: &StoredPlan, after: &StoredPlan) -> bool {
     let ids = |question: &Question| -> Vec<String> {
         question.options.iter().map(|option| option.id.clone()).collect()
     };

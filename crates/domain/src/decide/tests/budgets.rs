@@ -2,13 +2,13 @@
 
 use super::say::{Say, approve, nothing};
 use super::world::{Seen, World, spec};
-use crate::{Answer, Command, DecisionKind, Met, Phase, Remains, Spec, Spent, State};
+use crate::{Answer, BlockedBy, Command, DecisionKind, Phase, PlanSpec, Remains, ResourceUsage, State};
 
 const QUEUED: Seen = Seen::Now(Phase::Execute, State::Queued);
 const WAITING: Seen = Seen::Now(Phase::Execute, State::Waiting);
 
 fn executing(budget: &str) -> World {
-    let mut world = World::of(Spec { budget: budget.parse().unwrap(), ..spec("auto") });
+    let mut world = World::of(PlanSpec { budget: budget.parse().unwrap(), ..spec("auto") });
     give(&mut world, &[Say::Start, Say::Strategized, Say::Execute, Say::Start]);
     world
 }
@@ -20,8 +20,8 @@ fn give(world: &mut World, says: &[Say]) {
     }
 }
 
-fn tokens(tokens: u64) -> Spent {
-    Spent { tokens, ..Spent::default() }
+fn tokens(tokens: u64) -> ResourceUsage {
+    ResourceUsage { tokens, ..ResourceUsage::default() }
 }
 
 fn answer(world: &mut World, option: &str) -> Seen {
@@ -40,7 +40,7 @@ fn what_a_run_used_is_kept_with_whatever_ends_it() {
     assert_eq!(world.plan().used(), tokens(70));
     world.spent = None;
     give(&mut world, &[Say::Retry, Say::Start]);
-    assert_eq!((world.plan().spent, world.plan().run_spent), (tokens(70), Spent::default()));
+    assert_eq!((world.plan().spent, world.plan().run_spent), (tokens(70), ResourceUsage::default()));
     world.spent = Some((world.run(), tokens(5)));
     give(&mut world, &[Say::TakeOver]);
     assert_eq!(world.plan().used(), tokens(75));
@@ -135,7 +135,7 @@ fn a_plan_that_changed_nothing_can_run_again_or_end() {
         let mut world = executing("tokens=100");
         give(&mut world, &[Say::Executed]);
         assert_eq!(
-            world.give(Command::HoldBack(Met::NothingChanged)),
+            world.give(Command::HoldBack(BlockedBy::NothingChanged)),
             Seen::Now(Phase::Execute, State::Complete)
         );
         assert_eq!(answer(&mut world, option), Seen::Now(Phase::Execute, state));

@@ -3,8 +3,9 @@
 use super::say::{Say, advance, diverge, intent, landed, nothing, recovered, start, violated};
 use super::world::{Seen, World, spec};
 use crate::{
-    Advance, Answer, Authority, Changes, Check, Command, Completion, Decided, DecisionChange, DecisionKind,
-    Enforcement, Event, Next, Phase, Question, REVERSIONS_MAX, Refusal, State, Validation, ValidationRun,
+    Advance, Answer, Authority, Changes, Command, Completion, Decided, DecisionChange, DecisionKind,
+    Enforcement, Event, InvariantCheck, NextPhase, Phase, Question, REVERSIONS_MAX, Refusal, State,
+    Validation, ValidationResult,
 };
 
 fn walk(world: &mut World, says: &[Say]) {
@@ -30,11 +31,11 @@ const APPLYING: &[Say] =
 fn an_invariant_that_is_not_known_to_hold_blocks_and_changes_nothing() {
     let unknown = |at| {
         let mut seen = violated(at);
-        seen.findings[0].check = Check::Unknown("no such field".into());
+        seen.findings[0].check = InvariantCheck::Unknown("no such field".into());
         seen
     };
     let kinds: [fn(Phase) -> Enforcement; 2] = [violated, unknown];
-    let advance = |to: Next, enforcement| {
+    let advance = |to: NextPhase, enforcement| {
         Command::Advance(Advance { to, enforcement, note: None, changes: Changes::Something })
     };
     for seen in kinds {
@@ -44,11 +45,11 @@ fn an_invariant_that_is_not_known_to_hold_blocks_and_changes_nothing() {
         assert_eq!((fresh.plan().revision, &fresh.plan().run), (1, &None));
 
         let mut strategized = reach(&[Say::Start, Say::Strategized]);
-        assert_eq!(strategized.give(advance(Next::Execute, seen(Phase::Execute))), Seen::Blocked);
+        assert_eq!(strategized.give(advance(NextPhase::Execute, seen(Phase::Execute))), Seen::Blocked);
         assert_eq!(strategized.plan().stage.state(), State::Complete);
 
         let mut executed = reach(&[Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Executed]);
-        assert_eq!(executed.give(advance(Next::Apply, seen(Phase::Apply))), Seen::Blocked);
+        assert_eq!(executed.give(advance(NextPhase::Apply, seen(Phase::Apply))), Seen::Blocked);
         assert_eq!(executed.plan().stage.phase(), Phase::Execute);
     }
     let kept = Refusal::Blocked(violated(Phase::Apply)).events();
@@ -60,9 +61,9 @@ fn an_invariant_that_is_not_known_to_hold_blocks_and_changes_nothing() {
 fn nothing_is_applied_only_where_the_spec_allows_it() {
     for (allow_empty, seen) in [(false, Seen::NothingChanged), (true, Seen::Now(Phase::Apply, State::Queued))]
     {
-        let mut world = World::of(crate::Spec { allow_empty, ..spec("auto") });
+        let mut world = World::of(crate::PlanSpec { allow_empty, ..spec("auto") });
         walk(&mut world, &[Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Executed]);
-        let Command::Advance(facts) = advance(Next::Apply, None) else { unreachable!() };
+        let Command::Advance(facts) = advance(NextPhase::Apply, None) else { unreachable!() };
         assert_eq!(world.give(Command::Advance(Advance { changes: Changes::Nothing, ..facts })), seen);
     }
 }
@@ -76,7 +77,7 @@ fn execute_completes_only_when_every_required_validation_passed() {
         required,
         timeout_s: None,
     };
-    let ran = |name: &str, required, passed| ValidationRun {
+    let ran = |name: &str, required, passed| ValidationResult {
         name: name.parse().unwrap(),
         required,
         passed,
@@ -93,7 +94,7 @@ fn execute_completes_only_when_every_required_validation_passed() {
         (vec![], Seen::Unvalidated),
     ] {
         let asked = vec![asked("tests", true), asked("style", false)];
-        let mut world = World::of(crate::Spec { validations: asked, ..spec("auto") });
+        let mut world = World::of(crate::PlanSpec { validations: asked, ..spec("auto") });
         walk(&mut world, EXECUTING);
         let run = world.run();
         let done = Completion::Executed {
@@ -191,7 +192,7 @@ fn a_divergence_under_an_open_question_keeps_it_and_asks_next() {
         assert_eq!(world.give_as(authority, diverged.clone()), Seen::Now(Phase::Strategize, State::Complete));
         assert_eq!(world.give_as(authority, diverged), Seen::Already, "it is queued once");
         assert_eq!(world.pending(), &gate);
-        let approve = advance(Next::Execute, None);
+        let approve = advance(NextPhase::Execute, None);
         assert_eq!(world.give(approve), Seen::Now(Phase::Execute, State::Errored));
         assert_eq!(world.pending().question.kind, DecisionKind::Divergence);
         assert_eq!(world.plan().queued_divergences, []);

@@ -3,8 +3,8 @@
 use super::say::{Say, diverge, rebased, reconcile, recovered, reset_failed, unreconciled, unrelated};
 use super::world::{Seen, World};
 use crate::{
-    Answer, Authority, Choice, Command, DecisionKind, Event, OptionEffect, Phase, Publishing, Standing,
-    State, SyncOutcome,
+    Answer, Authority, Choice, Command, DecisionKind, Event, OptionEffect, Phase, PublishResult, State,
+    SyncOutcome, SyncStatus,
 };
 
 const EXECUTING: &[Say] = &[Say::Start, Say::Strategized, Say::Execute, Say::Start];
@@ -87,12 +87,12 @@ fn the_words_are_made_from_the_outcome() {
 fn hint_and_reason_are_those_of_the_outcome() {
     let idle = "no action is needed";
     for (publishing, settled) in [
-        (Publishing::Done, true),
-        (Publishing::NotAsked, true),
-        (Publishing::Failed { reason: "no".into() }, false),
+        (PublishResult::Done, true),
+        (PublishResult::NotAsked, true),
+        (PublishResult::Failed { reason: "no".into() }, false),
     ] {
         let outcome = rebased(publishing);
-        assert_eq!(outcome.standing() == Standing::Settled, settled, "{outcome:?}");
+        assert_eq!(outcome.standing() == SyncStatus::Settled, settled, "{outcome:?}");
         assert_eq!(outcome.hint() == idle, settled, "{outcome:?}: {}", outcome.hint());
     }
     let outcome = unrelated("p/1");

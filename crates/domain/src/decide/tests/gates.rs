@@ -2,7 +2,7 @@
 
 use super::say::{Say, advance, approve, violated};
 use super::world::{Seen, World};
-use crate::{Authority, DecisionKind, Effect, Event, Next, Phase, Profile, State, due};
+use crate::{Authority, DecisionKind, Effect, Event, NextPhase, Phase, Profile, State, due};
 
 /// Advances a plan until a gate opens, records the phase and approves it; repeats until the plan is queued
 /// for Apply.
@@ -55,7 +55,7 @@ fn strategized(profile: &str) -> World {
 fn a_person_who_goes_on_is_the_one_who_answered_the_gate() {
     let mut world = strategized("supervised");
     let gate = world.pending().id.clone();
-    let answer = world.judge(advance(Next::Execute, Some("mind the tests")));
+    let answer = world.judge(advance(NextPhase::Execute, Some("mind the tests")));
     let Ok(crate::Decided::Change(transition)) = answer else { panic!("{answer:?}") };
     let resolved = transition.events().iter().find_map(|event| match event {
         Event::DecisionResolved(id, resolution) => Some((id.clone(), resolution.clone())),
@@ -70,7 +70,7 @@ fn a_person_who_goes_on_is_the_one_who_answered_the_gate() {
 #[test]
 fn the_words_of_an_approval_are_kept_where_no_gate_asked() {
     let mut world = strategized("auto");
-    world.give(advance(Next::Execute, Some("mind the tests")));
+    world.give(advance(NextPhase::Execute, Some("mind the tests")));
     assert_eq!(world.plan().feedback, ["mind the tests"]);
 }
 
@@ -80,7 +80,7 @@ fn a_gate_whose_decision_is_missing_stays_shut() {
     for authority in [Authority::Engine, Authority::Operator, Authority::Person] {
         let mut world = strategized("supervised");
         world.snapshot.pending = None;
-        assert_eq!(world.give_as(authority, advance(Next::Execute, None)), Seen::Undecided);
+        assert_eq!(world.give_as(authority, advance(NextPhase::Execute, None)), Seen::Undecided);
     }
     let mut world = World::under("manual");
     world.snapshot.pending = None;

@@ -3,8 +3,8 @@
 use super::say::{Say, advance, approve, limit, nothing};
 use super::world::{Seen, World};
 use crate::{
-    Answer, Authority, Command, DecisionKind, Delay, INTERRUPTIONS_MAX, Met, Next, Phase, RateLimit, Remains,
-    RestartPoint, State, TakeOverCause, TakeUp, due,
+    Answer, Authority, BlockedBy, Command, DecisionKind, Delay, INTERRUPTIONS_MAX, NextPhase, Phase,
+    RateLimit, Remains, RestartPoint, RestartReason, State, TakeOverCause, due,
 };
 
 const QUEUED: Seen = Seen::Now(Phase::Execute, State::Queued);
@@ -55,7 +55,7 @@ fn the_next_run_starts_from_the_checkpoint_of_the_interrupted_one() {
     let first = world.run();
     assert_eq!(interrupt(&mut world, TakeOverCause::Interrupted, checkpoint(1)), QUEUED);
     let plan = world.plan();
-    assert_eq!((plan.take_up.as_deref(), plan.take_up_why), (Some("work1"), TakeUp::Interrupted));
+    assert_eq!((plan.take_up.as_deref(), plan.take_up_why), (Some("work1"), RestartReason::Interrupted));
     assert!(plan.gate.is_none() && due(plan).is_some(), "any worker continues it");
     assert_eq!(text(&world), "interrupted, continues from checkpoint 1");
     start(&mut world);
@@ -264,11 +264,11 @@ fn what_a_person_stopped_waits_for_a_person() {
     let mut world = executing();
     give(&mut world, &[Say::Executed]);
     assert_eq!(
-        world.give_as(Authority::Engine, Command::HoldBack(Met::Stopped)),
+        world.give_as(Authority::Engine, Command::HoldBack(BlockedBy::Stopped)),
         Seen::Now(Phase::Execute, State::Complete)
     );
     assert_eq!(due(world.plan()), None);
-    assert_eq!(world.give(advance(Next::Apply, None)), Seen::Now(Phase::Apply, State::Queued));
+    assert_eq!(world.give(advance(NextPhase::Apply, None)), Seen::Now(Phase::Apply, State::Queued));
 }
 
 /// N11. Fails if consecutive interruptions without progress are not asked about, if progress does not reset

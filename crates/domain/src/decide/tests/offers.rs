@@ -6,8 +6,8 @@ use super::random::{command, onward, profiles, settings, steps};
 use super::say::{Say, advance, approve, violated};
 use super::world::World;
 use crate::{
-    Act, Answer, Authority, Check, Choice, Command, Enforcement, Finding, Need, Next, Offer, OptionEffect,
-    Phase, Plan, Remains, RuleKind, State, TakeOverCause, offers, offers_unheld,
+    Act, Answer, Authority, Choice, Command, Enforcement, Finding, InvariantCheck, Need, NextPhase, Offer,
+    OptionEffect, Phase, Plan, Remains, RuleKind, State, TakeOverCause, offers, offers_unheld,
 };
 
 /// Returns the command that the engine sends for an offer.
@@ -52,8 +52,8 @@ fn asked(plan: &Plan, phase: Phase) -> Command {
         }
         _ if plan.stage == phase.queued() => approve(Enforcement::nothing(plan.stage.phase())),
         Phase::Strategize => approve(Enforcement::nothing(plan.stage.phase())),
-        Phase::Execute => advance(Next::Execute, None),
-        Phase::Apply => advance(Next::Apply, None),
+        Phase::Execute => advance(NextPhase::Execute, None),
+        Phase::Apply => advance(NextPhase::Apply, None),
     }
 }
 
@@ -132,8 +132,8 @@ fn what_could_not_be_checked_is_checked_again() {
     let world = gated();
     let Finding { invariant, scope, .. } = violated(Phase::Apply).findings.remove(0);
     for (rule, check) in [
-        (RuleKind::Command, Check::Violated("`make lint` ended with 1".into())),
-        (RuleKind::Cel, Check::Unknown("it took longer than 3 s".into())),
+        (RuleKind::Command, InvariantCheck::Violated("`make lint` ended with 1".into())),
+        (RuleKind::Cel, InvariantCheck::Unknown("it took longer than 3 s".into())),
     ] {
         let finding =
             Finding { invariant: invariant.clone(), scope: scope.clone(), rule, check, measure: None };

@@ -4,8 +4,9 @@
 use super::say::{Say, failure, limit, remote_away};
 use super::world::{Seen, World, spec};
 use crate::{
-    Answer, Budget, Command, DecisionKind, DecisionOption, Delay, ErrorClass, JoinHow, OptionEffect,
-    POSTPONED_MAX, POSTPONED_MS_MAX, Phase, Question, Remains, Spec, Spent, State, TakeOverCause,
+    Answer, Budget, Command, ConflictResolution, DecisionKind, DecisionOption, Delay, ErrorClass,
+    OptionEffect, POSTPONED_MAX, POSTPONED_MS_MAX, Phase, PlanSpec, Question, Remains, ResourceUsage, State,
+    TakeOverCause,
 };
 
 fn give(world: &mut World, says: &[Say]) {
@@ -17,7 +18,7 @@ fn give(world: &mut World, says: &[Say]) {
 
 fn executing() -> World {
     let budget: Budget = "tokens=100".parse().unwrap();
-    let mut world = World::of(Spec { budget, ..spec("auto") });
+    let mut world = World::of(PlanSpec { budget, ..spec("auto") });
     give(&mut world, &[Say::Start, Say::Strategized, Say::Execute, Say::Start]);
     world
 }
@@ -30,7 +31,7 @@ fn applying() -> World {
 
 /// Sends a command twice, the second time later and with more usage, like a retry under the same lock.
 fn twice(world: &mut World, command: Command) -> (Seen, Seen) {
-    let used = |tokens, wall_ms| Spent { tokens, wall_ms, ..Spent::default() };
+    let used = |tokens, wall_ms| ResourceUsage { tokens, wall_ms, ..ResourceUsage::default() };
     let run = world.run();
     world.spent = Some((run.clone(), used(120, 1000)));
     let first = world.give(command.clone());
@@ -113,7 +114,7 @@ fn a_landing_that_waits_for_its_remote_can_be_retried() {
 /// code 8.10: fails if an answer about subplans gives a plan without subplans an empty fan-out.
 #[test]
 fn an_answer_about_subplans_is_refused_where_there_are_none() {
-    let drop_one = OptionEffect::Join(JoinHow::Drop { piece: "one".parse().unwrap() });
+    let drop_one = OptionEffect::Join(ConflictResolution::Drop { piece: "one".parse().unwrap() });
     let effects = [("retry", OptionEffect::RetryLost), ("go_on", OptionEffect::DropLost), ("drop", drop_one)];
     let option = |(id, effect): &(&str, OptionEffect)| DecisionOption {
         id: (*id).to_owned(),

@@ -4,15 +4,15 @@
 use super::say::Say;
 use super::world::{Seen, World, spec};
 use crate::{
-    Answer, Command, Completion, DecisionKind, ErrorClass, Failure, Phase, Progress, Question, ReviewOpinion,
-    ReviewRun, Reviewer, SentBack, Stage, State,
+    Answer, Command, Completion, DecisionKind, ErrorClass, Failure, Phase, Progress, Question, RejectedBy,
+    ReviewOpinion, ReviewResult, ReviewerSpec, Stage, State,
 };
 
 fn executing(reviewers: &[(&str, bool)]) -> World {
     let mut spec = spec("auto");
     spec.agents.reviewers = reviewers
         .iter()
-        .map(|(agent, critical)| Reviewer { agent: (*agent).into(), critical: *critical })
+        .map(|(agent, critical)| ReviewerSpec { agent: (*agent).into(), critical: *critical })
         .collect();
     let mut world = World::of(spec);
     for say in [Say::Start, Say::Strategized, Say::Execute, Say::Start] {
@@ -22,13 +22,13 @@ fn executing(reviewers: &[(&str, bool)]) -> World {
     world
 }
 
-fn executed(world: &World, reviews: Vec<ReviewRun>) -> Command {
+fn executed(world: &World, reviews: Vec<ReviewResult>) -> Command {
     let completion = Completion::Executed { head: "head".into(), validations: Vec::new(), reviews };
     Command::Complete(world.run(), completion)
 }
 
-fn review(agent: &str, commit: &str, opinion: ReviewOpinion) -> ReviewRun {
-    ReviewRun { agent: agent.into(), critical: true, commit: commit.into(), opinion }
+fn review(agent: &str, commit: &str, opinion: ReviewOpinion) -> ReviewResult {
+    ReviewResult { agent: agent.into(), critical: true, commit: commit.into(), opinion }
 }
 
 /// Fails if a phase completes without every critical reviewer's acknowledgement of exactly that commit.
@@ -56,17 +56,17 @@ fn execute_completes_only_with_every_critical_yes_to_that_very_commit() {
 #[test]
 fn used_up_rounds_are_asked_about_and_every_answer_works() {
     for (kind, option, expected) in [
-        (SentBack::Review, "another_round", (Phase::Execute, State::Queued)),
-        (SentBack::Review, "revise_strategy", (Phase::Strategize, State::Queued)),
-        (SentBack::Validation, "abort", (Phase::Execute, State::Cancelled)),
-        (SentBack::Validation, "another_round", (Phase::Execute, State::Queued)),
+        (RejectedBy::Review, "another_round", (Phase::Execute, State::Queued)),
+        (RejectedBy::Review, "revise_strategy", (Phase::Strategize, State::Queued)),
+        (RejectedBy::Validation, "abort", (Phase::Execute, State::Cancelled)),
+        (RejectedBy::Validation, "another_round", (Phase::Execute, State::Queued)),
     ] {
         let mut world = executing(&[]);
         let question = Question::rounds_used_up(kind, 5, &["no tests".into()], "work", world.plan());
         let failure = Failure::new(ErrorClass::ValidationFailed, "no");
         let command = match kind {
-            SentBack::Validation => Command::Fail(world.run(), failure, Some(question)),
-            SentBack::Review => Command::Ask(world.run(), question),
+            RejectedBy::Validation => Command::Fail(world.run(), failure, Some(question)),
+            RejectedBy::Review => Command::Ask(world.run(), question),
         };
         world.give(command);
         let decision = world.pending().id.clone();
@@ -91,7 +91,7 @@ fn used_up_rounds_are_asked_about_and_every_answer_works() {
 #[test]
 fn trying_anew_answers_a_result_that_was_sent_back_too_often() {
     let mut world = executing(&[]);
-    let question = Question::rounds_used_up(SentBack::Validation, 4, &["no".into()], "work", world.plan());
+    let question = Question::rounds_used_up(RejectedBy::Validation, 4, &["no".into()], "work", world.plan());
     assert_eq!(question.kind, DecisionKind::Validation);
     let failure = Failure::new(ErrorClass::ValidationFailed, "no");
     world.give(Command::Fail(world.run(), failure, Some(question)));

@@ -2,11 +2,11 @@
 
 use super::world::World;
 use crate::{
-    Advance, Answer, Authority, Call, Changes, Check, Choice, Clash, ClashCause, Command, CommitLine,
-    Completion, DecisionId, DecisionOption, Delay, Enforcement, ErrorClass, Failure, Finding, Intent,
-    InvariantScope, Landed, LandingProof, Met, Next, OnDivergence, Phase, PinLine, Publishing, Question,
-    RateLimit, Remains, RemoteAway, RuleKind, RunId, Start, SyncOutcome, TakeOverCause, Timestamp,
-    Uncommitted,
+    Advance, Answer, Authority, BackupRef, BlockedBy, CallSubplan, Changes, Choice, ClashCause, Command,
+    CommitLine, Completion, DecisionId, DecisionOption, Delay, Enforcement, ErrorClass, Failure, Finding,
+    Intent, InvariantCheck, InvariantScope, Landed, LandingProof, NextPhase, OnDivergence, Phase,
+    PublishResult, Question, RateLimit, Remains, RemoteAway, ReplayConflict, RuleKind, RunId, Start,
+    SyncOutcome, TakeOverCause, Timestamp, Uncommitted,
 };
 
 /// A sample command. The order is the order of the columns in `table.rs`.
@@ -121,8 +121,8 @@ impl Say {
             Command::Adopt { .. } => &[Say::Adopt],
             Command::TakeOver(..) => &[Say::TakeOver],
             Command::Approve { .. } => &[Say::Approve],
-            Command::Advance(Advance { to: Next::Execute, .. }) => &[Say::Execute, Say::ExecuteAlone],
-            Command::Advance(Advance { to: Next::Apply, .. }) => &[Say::Apply, Say::ApplyAlone],
+            Command::Advance(Advance { to: NextPhase::Execute, .. }) => &[Say::Execute, Say::ExecuteAlone],
+            Command::Advance(Advance { to: NextPhase::Apply, .. }) => &[Say::Apply, Say::ApplyAlone],
             Command::Intend(..) => &[Say::Intend],
             Command::Forgo => &[Say::Forgo],
             Command::Land(..) => &[Say::Land],
@@ -183,8 +183,8 @@ impl Say {
             Say::Adopt => Command::Adopt { choices: vec![adopted()], fanout: None },
             Say::TakeOver => Command::TakeOver(TakeOverCause::OwnerGone, Remains::Work(None)),
             Say::Approve => approve(nothing(world)),
-            Say::Execute | Say::ExecuteAlone => advance(Next::Execute, None),
-            Say::Apply | Say::ApplyAlone => advance(Next::Apply, None),
+            Say::Execute | Say::ExecuteAlone => advance(NextPhase::Execute, None),
+            Say::Apply | Say::ApplyAlone => advance(NextPhase::Apply, None),
             Say::Intend => Command::Intend(run, intent("merged")),
             Say::Forgo => Command::Forgo,
             Say::Land => Command::Land(run, landed("merged")),
@@ -197,12 +197,12 @@ impl Say {
             Say::Revert => Command::Revert { reason: "another way".into() },
             Say::Cancel => Command::Cancel { reason: "enough".into() },
             Say::Prompt => Command::Prompt { text: "mind the tests".into() },
-            Say::HoldBack => Command::HoldBack(Met::Obstacle("the repository is gone".into())),
+            Say::HoldBack => Command::HoldBack(BlockedBy::Obstacle("the repository is gone".into())),
             Say::Exhaust => Command::Exhaust { run: Some(run), work: Remains::Work(None) },
             Say::Spawn => Command::Spawn(Vec::new()),
             Say::Tend => Command::Tend(Vec::new()),
             Say::WoundUp => Command::WoundUp(Vec::new()),
-            Say::Call => Command::Call(Call { base: "base".into(), from: None }),
+            Say::Call => Command::Call(CallSubplan { base: "base".into(), from: None }),
             Say::Join => Command::Join { commit: "joined".into() },
             Say::Reexamine => Command::Reexamine { tip: "c2".into(), commits: vec![commit("c2", "theirs")] },
         }
@@ -218,7 +218,7 @@ pub(super) fn approve(enforcement: Enforcement) -> Command {
     Command::Approve { note: None, enforcement }
 }
 
-pub(super) fn advance(to: Next, note: Option<&str>) -> Command {
+pub(super) fn advance(to: NextPhase, note: Option<&str>) -> Command {
     let enforcement = Enforcement::nothing(to.phase());
     let note = note.map(str::to_owned);
     Command::Advance(Advance { to, enforcement, note, changes: Changes::Something })
@@ -226,7 +226,7 @@ pub(super) fn advance(to: Next, note: Option<&str>) -> Command {
 
 /// Returns an enforcement with one violated rule.
 pub(super) fn violated(at: Phase) -> Enforcement {
-    let check = Check::Violated("too long".into());
+    let check = InvariantCheck::Violated("too long".into());
     let (rule, measure) = (RuleKind::Cel, None);
     let (invariant, scope) = ("small".parse().unwrap(), InvariantScope::Global);
     let finding = Finding { invariant, scope, rule, check, measure };
@@ -319,12 +319,12 @@ pub(super) fn unrelated(pin: &str) -> SyncOutcome {
         unreachable!("it is one")
     };
     let text = String::new();
-    let clash = Clash { cause: ClashCause::NoCommonCommit, commit: None, paths: Vec::new(), text };
+    let clash = ReplayConflict { cause: ClashCause::NoCommonCommit, commit: None, paths: Vec::new(), text };
     SyncOutcome::Unreconciled { pin, discarded, local, remote, arrived, clash }
 }
 
 /// Returns a divergence that was rebased.
-pub(super) fn rebased(publishing: Publishing) -> SyncOutcome {
+pub(super) fn rebased(publishing: PublishResult) -> SyncOutcome {
     SyncOutcome::Rebased {
         from: "b1".into(),
         to: "d1".into(),
@@ -338,13 +338,13 @@ pub(super) fn rebased(publishing: Publishing) -> SyncOutcome {
     }
 }
 
-fn pinned(name: &str) -> PinLine {
+fn pinned(name: &str) -> BackupRef {
     let uncommitted = Uncommitted::Kept;
-    PinLine { name: name.into(), commit: "p1".into(), head: "b1".into(), uncommitted }
+    BackupRef { name: name.into(), commit: "p1".into(), head: "b1".into(), uncommitted }
 }
 
-fn clash() -> Clash {
-    Clash {
+fn clash() -> ReplayConflict {
+    ReplayConflict {
         cause: ClashCause::Content,
         commit: Some(commit("b1", "mine")),
         paths: vec!["a.txt".into()],

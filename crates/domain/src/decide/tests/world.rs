@@ -4,21 +4,21 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    AgentRoles, Authority, Budget, Command, Context, Decided, Decision, DecisionChange, DecisionId, NewPlan,
-    Phase, Plan, PlanId, Profile, Refusal, RunId, Snapshot, Spec, Spent, State, Target, Timestamp,
-    Transition, create, decide,
+    Authority, Budget, Command, Context, CreatePlan, Decided, Decision, DecisionChange, DecisionId, Phase,
+    Plan, PlanAgents, PlanId, PlanSpec, Profile, Refusal, ResourceUsage, RunId, State, StoredPlan, Target,
+    Timestamp, Transition, create, decide,
 };
 
 /// A plan, and the records of all its decisions.
 pub(super) struct World {
-    pub(super) snapshot: Snapshot,
+    pub(super) snapshot: StoredPlan,
     open: BTreeMap<DecisionId, Decision>,
     closed: Vec<DecisionId>,
     ticks: i64,
     /// The authority that commands are sent with.
     pub(super) authority: Authority,
     /// The usage that the run reports.
-    pub(super) spent: Option<(RunId, Spent)>,
+    pub(super) spent: Option<(RunId, ResourceUsage)>,
 }
 
 /// The result of a command, without its data.
@@ -49,10 +49,10 @@ impl World {
     }
 
     /// Creates a plan with this spec.
-    pub(super) fn of(spec: Spec) -> World {
-        let new = NewPlan { id: PlanId::from_random(1), spec, base_commit: "base".to_owned() };
+    pub(super) fn of(spec: PlanSpec) -> World {
+        let new = CreatePlan { id: PlanId::from_random(1), spec, base_commit: "base".to_owned() };
         let made = create(new, &context(1));
-        let snapshot = Snapshot { plan: made.plan().clone(), pending: None };
+        let snapshot = StoredPlan { plan: made.plan().clone(), pending: None };
         let authority = Authority::Person;
         let (open, closed) = (BTreeMap::new(), Vec::new());
         let mut world = World { snapshot, open, closed, ticks: 1, authority, spent: None };
@@ -136,7 +136,7 @@ impl World {
             waits_for,
             "open decisions, and what the plan awaits"
         );
-        self.snapshot = Snapshot { pending: self.open.values().next().cloned(), plan };
+        self.snapshot = StoredPlan { pending: self.open.values().next().cloned(), plan };
     }
 }
 
@@ -163,15 +163,15 @@ impl From<&Refusal> for Seen {
 }
 
 /// Returns a simple spec with a built-in profile.
-pub(super) fn spec(profile: &str) -> Spec {
-    Spec {
+pub(super) fn spec(profile: &str) -> PlanSpec {
+    PlanSpec {
         action: "fix".parse().unwrap(),
         project: "site".parse().unwrap(),
         task: "fix it".to_owned(),
         definition_of_done: None,
         arguments: BTreeMap::new(),
         profile: Profile::built_in().into_iter().find(|known| known.name == profile).unwrap(),
-        agents: AgentRoles::default(),
+        agents: PlanAgents::default(),
         validations: Vec::new(),
         invariants: Vec::new(),
         target: Target::default(),

@@ -2,8 +2,9 @@
 
 use super::world::{End, World, fanout, piece, start};
 use crate::{
-    Answer, Call, Command, DecisionKind, Effect, ErrorClass, Failure, Fate, INTERRUPTIONS_MAX, OnFailure,
-    Phase, Plan, Refusal, Remains, RestartPoint, RunId, Seen, Stage, State, TakeOverCause, Turn, due,
+    Answer, CallSubplan, ChildState, Command, DecisionKind, Effect, ErrorClass, Failure, INTERRUPTIONS_MAX,
+    OnFailure, Phase, Plan, Refusal, Remains, RestartPoint, RunId, Stage, State, SubplanStatus,
+    TakeOverCause, Turn, due,
 };
 
 fn three(on_failure: OnFailure) -> World {
@@ -29,7 +30,7 @@ fn a_plan_with_unsettled_pieces_cannot_be_started_and_a_piece_in_line_cannot_eit
     let mut world = three(OnFailure::Continue);
     assert!(world.tend());
     let waiting = world.child("c").clone();
-    assert_eq!(Seen::of(&waiting), Seen::InLine);
+    assert_eq!(ChildState::of(&waiting), ChildState::InLine);
     assert_eq!(due(&waiting), None);
     let start = |run| {
         let enforcement = crate::Enforcement::nothing(Phase::Strategize);
@@ -50,10 +51,10 @@ fn a_piece_that_waits_for_a_rate_limit_gives_its_place_to_the_next() {
     while world.child("a").waits().is_none() {
         world.work(&a, End::MeetsLimit);
     }
-    assert!(matches!(&world.seen()[0], Seen::Postponed { agent, .. } if agent == "writer"));
-    assert_eq!((due(world.child("a")), &world.seen()[1]), (None, &Seen::InLine));
+    assert!(matches!(&world.seen()[0], ChildState::Postponed { agent, .. } if agent == "writer"));
+    assert_eq!((due(world.child("a")), &world.seen()[1]), (None, &ChildState::InLine));
     assert!(world.tend());
-    assert_eq!(world.seen()[1], Seen::Busy);
+    assert_eq!(world.seen()[1], ChildState::Busy);
     world.settle(|_| End::Done);
     assert_eq!(world.fanout().head.as_deref(), Some("base+a+b"));
 }
@@ -62,9 +63,9 @@ fn a_piece_that_waits_for_a_rate_limit_gives_its_place_to_the_next() {
 fn what_waits_for_a_failed_piece_is_cancelled_with_its_name_and_the_rest_goes_on() {
     let mut world = three(OnFailure::Continue);
     world.settle(|name| if name == "a" { End::FailsForGood } else { End::Done });
-    assert_eq!(world.piece("a").fate, Fate::Failed);
-    assert_eq!(world.piece("c").fate, Fate::Cancelled { reason: "subplan a failed".into() });
-    assert!(matches!(world.piece("b").fate, Fate::Joined { .. }));
+    assert_eq!(world.piece("a").fate, SubplanStatus::Failed);
+    assert_eq!(world.piece("c").fate, SubplanStatus::Cancelled { reason: "subplan a failed".into() });
+    assert!(matches!(world.piece("b").fate, SubplanStatus::Joined { .. }));
     assert_eq!(world.child("c").stage.state(), State::Cancelled);
     let asked = world.parent.pending.clone().expect("a person is asked");
     assert_eq!(asked.question.kind, DecisionKind::Subplans);
@@ -87,8 +88,8 @@ fn fail_fast_stops_those_at_work_and_counts_none_of_them_as_failed() {
     }
     world.settle(|_| End::Done);
     let reason = "subplan a failed".to_owned();
-    assert_eq!(world.piece("b").fate, Fate::Cancelled { reason: reason.clone() });
-    assert_eq!(world.piece("c").fate, Fate::Cancelled { reason });
+    assert_eq!(world.piece("b").fate, SubplanStatus::Cancelled { reason: reason.clone() });
+    assert_eq!(world.piece("c").fate, SubplanStatus::Cancelled { reason });
     assert!(world.piece("b").failures.is_empty());
     assert_eq!(world.child("b").stage.state(), State::Cancelled);
 }
@@ -148,10 +149,10 @@ fn cancel_and_revert_go_down_the_tree() {
 fn a_piece_that_asks_gives_its_place_to_others_and_waits_in_line_again() {
     let mut world = World::of(fanout(vec![piece("a", &[]), piece("b", &[])], OnFailure::Continue, 1));
     world.settle(|name| if name == "a" { End::Asks } else { End::Done });
-    assert_eq!(Seen::of(world.child("a")), Seen::Asking);
+    assert_eq!(ChildState::of(world.child("a")), ChildState::Asking);
     assert_eq!(world.child("a").place.as_ref().unwrap().turn, Turn::InLine);
     assert!(
-        matches!(Seen::of(world.child("b")), Seen::Finished { .. }),
+        matches!(ChildState::of(world.child("b")), ChildState::Finished { .. }),
         "b ran while a asked, and joins after it"
     );
     let id = world.child("a").id.clone();
@@ -172,7 +173,7 @@ fn a_conflict_is_settled_as_the_person_says() {
         [("take_child", "joined"), ("take_parent", "joined"), ("drop", "dropped"), ("agent", "joined")]
     {
         let mut world = World::of(fanout(vec![piece("a", &[])], OnFailure::Continue, 1));
-        while !matches!(world.seen()[0], Seen::Finished { .. }) {
+        while !matches!(world.seen()[0], ChildState::Finished { .. }) {
             world.tend();
             for child in world.children.keys().cloned().collect::<Vec<_>>() {
                 world.work(&child, End::Done);
@@ -192,7 +193,7 @@ fn a_conflict_is_settled_as_the_person_says() {
 #[test]
 fn a_piece_whose_resolver_is_stopped_is_lost_with_it_and_can_be_tried_again() {
     let mut world = World::of(fanout(vec![piece("two", &[]), piece("other", &[])], OnFailure::FailFast, 4));
-    while !matches!(world.seen().first(), Some(Seen::Finished { .. })) {
+    while !matches!(world.seen().first(), Some(ChildState::Finished { .. })) {
         world.tend();
         if world.piece("two").child.is_some() {
             let two = world.child("two").id.clone();
@@ -210,8 +211,8 @@ fn a_piece_whose_resolver_is_stopped_is_lost_with_it_and_can_be_tried_again() {
     );
     world.answer("retry");
     while world.tend() {
-        if matches!(Seen::of(world.child("two")), Seen::Finished { .. })
-            && world.piece("two").fate == Fate::Open
+        if matches!(ChildState::of(world.child("two")), ChildState::Finished { .. })
+            && world.piece("two").fate == SubplanStatus::Open
         {
             break;
         }
@@ -286,8 +287,8 @@ fn what_a_piece_used_beyond_a_share_of_nothing_counts() {
 fn a_result_that_was_handed_over_is_not_taken_back() {
     let mut world = three(OnFailure::Continue);
     while !matches!(
-        Seen::of(world.children.values().next().map_or(&world.parent.plan, |child| &child.plan)),
-        Seen::Finished { .. }
+        ChildState::of(world.children.values().next().map_or(&world.parent.plan, |child| &child.plan)),
+        ChildState::Finished { .. }
     ) {
         world.tend();
         if let Some(child) = world.children.keys().next().cloned() {
@@ -351,7 +352,7 @@ fn a_subplan_starts_over_from_the_commit_of_its_call() {
         let mut world = three(OnFailure::Continue);
         assert!(world.tend());
         let child = world.child("a").id.clone();
-        let call = Call { base: "called".into(), from: from.map(str::to_owned) };
+        let call = CallSubplan { base: "called".into(), from: from.map(str::to_owned) };
         world.give(&child, Command::Call(call)).unwrap();
         let executes = |world: &World| {
             let stage = &world.child("a").stage;
@@ -367,7 +368,7 @@ fn a_subplan_starts_over_from_the_commit_of_its_call() {
         assert_eq!(world.child("a").take_up.as_deref(), Some(began));
         fail_twice(|command| {
             if matches!(command, Command::Start(_)) {
-                world.give(&child, Command::Call(Call { base: "later".into(), from: None }))?;
+                world.give(&child, Command::Call(CallSubplan { base: "later".into(), from: None }))?;
             }
             world.give(&child, command)
         });

@@ -4,14 +4,16 @@
 use proptest::prelude::*;
 
 use super::world::{End, World, fanout, piece};
-use crate::{DecisionKind, Effect, Fate, News, OnFailure, Phase, Piece, Seen, State, due};
+use crate::{
+    ChildState, DecisionKind, Effect, OnFailure, Phase, State, Subplan, SubplanStatus, SubplanUpdate, due,
+};
 
 const NAMES: [&str; 7] = ["a", "b", "c", "d", "e", "f", "g"];
 const PATHS: [&str; 4] = ["src/one", "src/one/deep.rs", "docs/*.md", "src/two"];
 
 #[derive(Debug, Clone)]
 struct Drawn {
-    pieces: Vec<Piece>,
+    pieces: Vec<Subplan>,
     on_failure: OnFailure,
     max_parallel: u32,
     steps: Vec<(u8, u8)>,
@@ -50,14 +52,14 @@ fn end(chance: u8) -> End {
 fn check(world: &World) {
     let (fanout, seen) = (world.fanout(), world.seen());
     let busy: Vec<_> = (0..seen.len())
-        .filter(|at| fanout.pieces[*at].fate == Fate::Open && seen[*at] == Seen::Busy)
+        .filter(|at| fanout.pieces[*at].fate == SubplanStatus::Open && seen[*at] == ChildState::Busy)
         .collect();
     assert!(busy.len() <= fanout.max_parallel as usize, "{busy:?} are at work at the same time");
     for at in &busy {
         for name in &fanout.pieces[*at].after {
             let before = fanout.position(name).unwrap();
-            let done = matches!(fanout.pieces[before].fate, Fate::Joined { .. })
-                || matches!(seen[before], Seen::Finished { .. } | Seen::Landed { .. });
+            let done = matches!(fanout.pieces[before].fate, SubplanStatus::Joined { .. })
+                || matches!(seen[before], ChildState::Finished { .. } | ChildState::Landed { .. });
             assert!(done, "{} works before {name} is done", fanout.pieces[*at].name);
         }
     }
@@ -78,7 +80,7 @@ fn check(world: &World) {
     assert_eq!(world.parent.plan.used().tokens, counted.sum::<u64>());
     // The joined results are in the order of the subplans.
     let joined: Vec<_> =
-        fanout.pieces.iter().filter(|piece| matches!(piece.fate, Fate::Joined { .. })).collect();
+        fanout.pieces.iter().filter(|piece| matches!(piece.fate, SubplanStatus::Joined { .. })).collect();
     let expected = joined.iter().fold("base".to_owned(), |head, piece| format!("{head}+{}", piece.name));
     assert_eq!(fanout.head.clone().unwrap_or_else(|| "base".to_owned()), expected);
 }
@@ -105,7 +107,7 @@ proptest! {
         check(&world);
         let lost = world.fanout().lost().count();
         prop_assert!(!world.fanout().is_open());
-        let goes_on = |id| News::of_end(&world.children[id].plan).is_none();
+        let goes_on = |id| SubplanUpdate::of_end(&world.children[id].plan).is_none();
         prop_assert!(world.parent.plan.handed.keys().all(goes_on), "a share of one that is over is kept back");
         if lost == 0 {
             prop_assert_eq!(due(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)));
@@ -113,7 +115,7 @@ proptest! {
         } else {
             prop_assert_eq!(world.parent.plan.stage.state(), State::Errored);
             prop_assert_eq!(world.parent.pending.as_ref().map(|open| open.question.kind), Some(DecisionKind::Subplans));
-            let failed = world.fanout().pieces.iter().any(|piece| piece.fate == Fate::Failed);
+            let failed = world.fanout().pieces.iter().any(|piece| piece.fate == SubplanStatus::Failed);
             prop_assert!(failed, "nothing is cancelled without a failure behind it");
         }
     }

@@ -4,25 +4,26 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Advance, Authority, Birth, Call, Changes, Command, Completion, Context, Decided, Decision,
-    DecisionChange, DecisionId, Effect, Enforcement, ErrorClass, Failure, Fanout, Fate, Inherited,
-    MergeStrategy, NewChild, NewPlan, News, Next, OnFailure, Phase, Piece, PieceTask, Plan, PlanId, Profile,
-    Refusal, RunId, Seen, Snapshot, Spec, Start, Target, Timestamp, create, decide, due,
+    Advance, Authority, CallSubplan, Changes, ChildState, Command, Completion, Context, CreatePlan, Decided,
+    Decision, DecisionChange, DecisionId, Effect, Enforcement, ErrorClass, Failure, Fanout, Inherited,
+    MergeStrategy, NewChild, NextPhase, OnFailure, Phase, Plan, PlanId, PlanSpec, Profile, Refusal, RunId,
+    SpawnChild, Start, StoredPlan, Subplan, SubplanStatus, SubplanTask, SubplanUpdate, Target, Timestamp,
+    create, decide, due,
 };
 
 /// A parent, its children, and a clock that advances with every commit.
 pub(super) struct World {
-    pub(super) parent: Snapshot,
-    pub(super) children: BTreeMap<PlanId, Snapshot>,
+    pub(super) parent: StoredPlan,
+    pub(super) children: BTreeMap<PlanId, StoredPlan>,
     pub(super) ticks: i64,
     /// Number of starts of each child's Execute.
     pub(super) starts: BTreeMap<PlanId, usize>,
 }
 
-pub(super) fn piece(name: &str, after: &[&str]) -> Piece {
-    Piece {
+pub(super) fn piece(name: &str, after: &[&str]) -> Subplan {
+    Subplan {
         name: name.parse().unwrap(),
-        task: PieceTask::Words(format!("do {name}")),
+        task: SubplanTask::Words(format!("do {name}")),
         project: None,
         agent: None,
         after: after.iter().map(|name| name.parse().unwrap()).collect(),
@@ -31,23 +32,23 @@ pub(super) fn piece(name: &str, after: &[&str]) -> Piece {
         timeout_s: None,
         mends: None,
         child: None,
-        fate: Fate::Open,
+        fate: SubplanStatus::Open,
         favour: None,
         failures: Vec::new(),
         forgiven: 0,
     }
 }
 
-pub(super) fn fanout(pieces: Vec<Piece>, on_failure: OnFailure, max_parallel: u32) -> Fanout {
+pub(super) fn fanout(pieces: Vec<Subplan>, on_failure: OnFailure, max_parallel: u32) -> Fanout {
     Fanout { merge: MergeStrategy::ThreeWay, on_failure, max_parallel, pieces, head: None }
 }
 
 impl World {
     /// Creates a plan at `execute/queued` with these subplans.
     pub(super) fn of(fanout: Fanout) -> World {
-        let new = NewPlan { id: PlanId::from_random(1), spec: spec(), base_commit: "base".to_owned() };
+        let new = CreatePlan { id: PlanId::from_random(1), spec: spec(), base_commit: "base".to_owned() };
         let made = create(new, &context(1));
-        let parent = Snapshot { plan: made.into_plan(), pending: None };
+        let parent = StoredPlan { plan: made.into_plan(), pending: None };
         let mut world = World { parent, children: BTreeMap::new(), ticks: 1, starts: BTreeMap::new() };
         world.parent(start(RunId::from_random(1))).unwrap();
         let strategized = Completion::Strategized { choices: Vec::new(), fanout: Some(fanout) };
@@ -60,7 +61,7 @@ impl World {
         self.parent.plan.fanout.as_ref().expect("it has pieces")
     }
 
-    pub(super) fn piece(&self, name: &str) -> &Piece {
+    pub(super) fn piece(&self, name: &str) -> &Subplan {
         self.fanout().pieces.iter().find(|piece| piece.name.as_str() == name).expect("there is one")
     }
 
@@ -68,9 +69,10 @@ impl World {
         &self.children[self.piece(name).child.as_ref().expect("it is born")].plan
     }
 
-    pub(super) fn seen(&self) -> Vec<Seen> {
-        let of =
-            |piece: &Piece| piece.child.as_ref().map_or(Seen::Unborn, |id| Seen::of(&self.children[id].plan));
+    pub(super) fn seen(&self) -> Vec<ChildState> {
+        let of = |piece: &Subplan| {
+            piece.child.as_ref().map_or(ChildState::Unborn, |id| ChildState::of(&self.children[id].plan))
+        };
         self.fanout().pieces.iter().map(of).collect()
     }
 
@@ -81,7 +83,7 @@ impl World {
         if let Decided::Change(transition) = decided {
             for (child, _) in transition.children() {
                 let known =
-                    self.children.insert(child.id.clone(), Snapshot { plan: child.clone(), pending: None });
+                    self.children.insert(child.id.clone(), StoredPlan { plan: child.clone(), pending: None });
                 assert!(known.is_none(), "a child is born once");
             }
             commit(&mut self.parent, &transition);
@@ -133,8 +135,11 @@ impl World {
             }
             return true;
         }
-        let unborn =
-            self.fanout().pieces.iter().position(|piece| piece.fate == Fate::Open && piece.child.is_none());
+        let unborn = self
+            .fanout()
+            .pieces
+            .iter()
+            .position(|piece| piece.fate == SubplanStatus::Open && piece.child.is_none());
         if unborn.is_some() {
             let births = self.births();
             self.parent(Command::Spawn(births)).unwrap();
@@ -144,14 +149,14 @@ impl World {
         let mut news = self.fanout().news(&seen);
         if !news.is_empty() {
             let handed = self.parent.plan.handed.keys();
-            news.extend(handed.filter_map(|id| News::of_end(&self.children[id].plan)));
+            news.extend(handed.filter_map(|id| SubplanUpdate::of_end(&self.children[id].plan)));
             self.parent(Command::Tend(news)).unwrap();
             return true;
         }
         self.act(&seen)
     }
 
-    fn act(&mut self, seen: &[Seen]) -> bool {
+    fn act(&mut self, seen: &[ChildState]) -> bool {
         let acts = self.fanout().acts(seen, Timestamp::from_micros(self.ticks));
         let id =
             |world: &World, index: usize| world.fanout().pieces[index].child.clone().expect("it is born");
@@ -160,9 +165,9 @@ impl World {
             self.give(&child, Command::Retry).unwrap();
         } else if let Some(index) = acts.call.first() {
             let child = id(self, *index);
-            self.give(&child, Command::Call(Call { base: "base".into(), from: None })).unwrap();
+            self.give(&child, Command::Call(CallSubplan { base: "base".into(), from: None })).unwrap();
         } else if let Some(index) = acts.join {
-            // First the child, then the parent: a crash in between leads to `Seen::Landed`.
+            // First the child, then the parent: a crash in between leads to `ChildState::Landed`.
             let child = id(self, index);
             let commit = format!(
                 "{}+{}",
@@ -178,14 +183,17 @@ impl World {
         true
     }
 
-    fn births(&self) -> Vec<Birth> {
-        let unborn = |piece: &Piece| piece.fate == Fate::Open && piece.child.is_none();
+    fn births(&self) -> Vec<SpawnChild> {
+        let unborn = |piece: &Subplan| piece.fate == SubplanStatus::Open && piece.child.is_none();
         let pieces = self.fanout().pieces.iter().enumerate().filter(|(_, piece)| unborn(piece));
         let inherited = Inherited::of(&self.parent.plan, Vec::new(), pieces.clone().count());
         pieces
             .map(|(index, _)| {
                 let id = PlanId::from_random((self.ticks as u128) << 32 | (index as u128 + 2));
-                Birth { piece: index, child: NewChild { id, spec: spec(), inherited: inherited.clone() } }
+                SpawnChild {
+                    piece: index,
+                    child: NewChild { id, spec: spec(), inherited: inherited.clone() },
+                }
             })
             .collect()
     }
@@ -210,7 +218,7 @@ impl World {
     /// Adds usage to a child that has not ended.
     pub(super) fn spend(&mut self, child: &PlanId, tokens: u64) {
         let plan = &mut self.children.get_mut(child).expect("there is such a child").plan;
-        if News::of_end(plan).is_none() {
+        if SubplanUpdate::of_end(plan).is_none() {
             plan.spent.tokens += tokens;
         }
     }
@@ -241,19 +249,19 @@ impl World {
     /// Reports a conflict of a subplan, as the scheduler does when a join fails.
     pub(super) fn conflict(&mut self, name: &str) {
         let piece = self.fanout().position(&name.parse().unwrap()).unwrap();
-        let clash = crate::Clashing {
+        let clash = crate::ConflictReport {
             files: serde_json::json!([]),
-            clashes: vec![crate::Clashed {
+            clashes: vec![crate::ConflictSummary {
                 paths: vec!["a.txt".into()],
                 about: "content".into(),
-                marks: crate::Marks::InFile,
+                marks: crate::ConflictMarkers::InFile,
             }],
             onto: "base".into(),
             marked: "marked".into(),
         };
         let question =
             Box::new(crate::Question::conflict(self.fanout(), &self.fanout().pieces[piece], clash, None));
-        self.parent(Command::Tend(vec![News::Conflict { piece, question }])).unwrap();
+        self.parent(Command::Tend(vec![SubplanUpdate::Conflict { piece, question }])).unwrap();
     }
 }
 
@@ -290,7 +298,7 @@ impl End {
     }
 }
 
-fn commit(snapshot: &mut Snapshot, transition: &crate::Transition) {
+fn commit(snapshot: &mut StoredPlan, transition: &crate::Transition) {
     let mut pending: Option<Decision> = snapshot.pending.clone();
     for change in transition.decisions() {
         match change {
@@ -313,19 +321,19 @@ pub(super) fn start(run: RunId) -> Command {
 fn advance() -> Command {
     let enforcement = Enforcement::nothing(Phase::Execute);
     let (note, changes) = (None, Changes::Something);
-    Command::Advance(Advance { to: Next::Execute, enforcement, note, changes })
+    Command::Advance(Advance { to: NextPhase::Execute, enforcement, note, changes })
 }
 
-fn spec() -> Spec {
+fn spec() -> PlanSpec {
     let profile = Profile::built_in().into_iter().find(|profile| profile.name == "auto").unwrap();
-    Spec {
+    PlanSpec {
         action: "run".parse().unwrap(),
         project: "shop".parse().unwrap(),
         task: "do it".into(),
         definition_of_done: None,
         arguments: BTreeMap::new(),
         profile,
-        agents: crate::AgentRoles::default(),
+        agents: crate::PlanAgents::default(),
         validations: Vec::new(),
         invariants: Vec::new(),
         target: Target::default(),

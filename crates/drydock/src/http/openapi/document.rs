@@ -7,7 +7,7 @@ use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use drydock_api::{Code, LogPage, Problem};
-use drydock_domain::{PlanId, Role, RunId};
+use drydock_domain::{PlanId, RunId, TokenRole};
 use schemars::generate::{Contract, SchemaSettings};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -90,7 +90,8 @@ fn generator(contract: Contract, refer: Refer) -> SchemaGenerator {
 fn describe(operation: &Operation, answers: &mut SchemaGenerator, asked: &mut SchemaGenerator) -> Value {
     let changes = operation.method != Method::GET;
     let right = right(&operation.method, &format!("{ROOT}{}", operation.path));
-    let roles: Vec<_> = roles().iter().filter(|role| may(role, right, Some(OWN))).map(Role::name).collect();
+    let roles: Vec<_> =
+        roles().iter().filter(|role| may(role, right, Some(OWN))).map(TokenRole::name).collect();
     let mut told = json!({
         "operationId": name(operation),
         "summary": operation.summary,
@@ -114,9 +115,9 @@ fn describe(operation: &Operation, answers: &mut SchemaGenerator, asked: &mut Sc
 /// The plan of an agent's token, to find out what such a token may do.
 const OWN: &str = "pln-0000000000000000";
 
-fn roles() -> [Role; 4] {
+fn roles() -> [TokenRole; 4] {
     let (plan, run) = (PlanId::from_random(0), RunId::from_random(0));
-    [Role::Human, Role::Operator, Role::Reader, Role::Agent { plan, run }]
+    [TokenRole::Human, TokenRole::Operator, TokenRole::Reader, TokenRole::Agent { plan, run }]
 }
 
 fn name(operation: &Operation) -> String {
