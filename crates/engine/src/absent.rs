@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use drydock_domain::{Name, told};
-use drydock_store::Claim;
+use drydock_store::EffectClaim;
 use drydock_worktree::GitError;
 use tokio::time::Instant;
 
@@ -44,7 +44,11 @@ impl LeftAlone {
 impl Engine {
     /// Returns a claim whose project cannot be opened here, without counting an attempt, and skips the
     /// project for a while.
-    pub(crate) async fn leave_alone(&self, claim: &Claim, met: &EngineError) -> Result<(), EngineError> {
+    pub(crate) async fn leave_alone(
+        &self,
+        claim: &EffectClaim,
+        met: &EngineError,
+    ) -> Result<(), EngineError> {
         let project = self.plan_stored(&claim.plan).await?.spec.project;
         tracing::warn!(%project, error = %told(met), "this process cannot open the project; other workers may");
         self.left_alone().add(project);

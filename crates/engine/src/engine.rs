@@ -9,7 +9,7 @@ use drydock_domain::{
     Authority, ChangesetId, Context, Decision, DecisionId, Event, IdPrefix, Name, Plan, PlanId, Project,
     RunId,
 };
-use drydock_store::{Found, KeyedRequest, PlanRows, Store};
+use drydock_store::{IdempotentRequest, PlanRows, PrefixMatch, Store};
 use drydock_worktree::Repository;
 use tokio_util::sync::CancellationToken;
 
@@ -209,9 +209,9 @@ impl Engine {
     }
 
     /// Returns a request with an idempotency key, with its own random seed and owner.
-    pub fn keyed_request(&self, key: String, fingerprint: String) -> KeyedRequest {
+    pub fn keyed_request(&self, key: String, fingerprint: String) -> IdempotentRequest {
         let owner = self.identity().holder("answer a request").owner;
-        KeyedRequest { key, fingerprint, seed: clock::random(), owner }
+        IdempotentRequest { key, fingerprint, seed: clock::random(), owner }
     }
 
     pub(crate) fn fresh_run(&self) -> RunId {
@@ -279,10 +279,12 @@ pub(crate) fn prefix(given: &str, prefix: &'static str, kind: &'static str) -> R
     IdPrefix::parse(given, prefix, kind).map_err(|_| EngineError::absent(kind, given))
 }
 
-pub(crate) fn one<T>(found: Found<T>, kind: &'static str, given: &str) -> Result<T, EngineError> {
+pub(crate) fn one<T>(found: PrefixMatch<T>, kind: &'static str, given: &str) -> Result<T, EngineError> {
     match found {
-        Found::One(thing) => Ok(thing),
-        Found::None => Err(EngineError::absent(kind, given)),
-        Found::Many(candidates) => Err(EngineError::Ambiguous { kind, given: given.to_owned(), candidates }),
+        PrefixMatch::One(thing) => Ok(thing),
+        PrefixMatch::None => Err(EngineError::absent(kind, given)),
+        PrefixMatch::Many(candidates) => {
+            Err(EngineError::Ambiguous { kind, given: given.to_owned(), candidates })
+        }
     }
 }

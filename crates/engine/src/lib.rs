@@ -44,7 +44,7 @@ mod worker;
 
 pub use clock::now;
 pub use diff::{DiffKind, DiffOf, PlanDiff};
-pub use drydock_store::Limits;
+pub use drydock_store::PhaseLimits;
 pub use drydock_worktree::CaptureBounds;
 pub use engine::Engine;
 pub use error::{Absent, EngineError};

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use drydock_domain::{Token, TokenRole};
-use drydock_store::KeptToken;
+use drydock_store::StoredToken;
 use tokio::time::Instant;
 
 /// How long a token is cached. Streams check their token twice a second, so cache and check together stay
@@ -50,7 +50,7 @@ impl Recall {
 
     /// Caches the answer of the store, for no longer than the token is valid. An agent's token ends with its
     /// run, which does not change the token's row, so it is never cached.
-    pub(crate) fn keep(&self, turn: Turn, digest: Digest, kept: &KeptToken) {
+    pub(crate) fn keep(&self, turn: Turn, digest: Digest, kept: &StoredToken) {
         match kept.token.role {
             TokenRole::Human | TokenRole::Operator | TokenRole::Reader => {}
             TokenRole::Agent { .. } => return,
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use drydock_domain::{PlanId, RunId, Timestamp, TokenId, TokenKind, TokenState};
 
-    fn kept(role: TokenRole, left: Option<Duration>) -> KeptToken {
+    fn kept(role: TokenRole, left: Option<Duration>) -> StoredToken {
         let token = Token {
             id: TokenId::from_random(1),
             name: "laptop".parse().unwrap(),
@@ -96,7 +96,7 @@ mod tests {
             state: TokenState::Valid,
             made_by: None,
         };
-        KeptToken { token, digest: String::new(), use_due: false, left }
+        StoredToken { token, digest: String::new(), use_due: false, left }
     }
 
     /// Breaks when a lookup that started before a revocation caches the token again afterwards.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use drydock_domain::{
     Action, Invariant, InvariantScope, Name, NameError, OnDivergence, Plan, Project, Validation,
 };
-use drydock_store::{Added, Removed};
+use drydock_store::{AddOutcome, RemoveOutcome};
 
 use crate::action_file::parse;
 use crate::engine::Engine;
@@ -67,8 +67,8 @@ impl Engine {
             created_at: clock::now(),
         };
         match self.store().project_add(&project).await? {
-            Added::Added => Ok(project),
-            Added::Exists => Err(exists("project", &project.name)),
+            AddOutcome::Added => Ok(project),
+            AddOutcome::Exists => Err(exists("project", &project.name)),
         }
     }
 
@@ -92,8 +92,8 @@ impl Engine {
             self.refuse_locked(rule).await?;
         }
         match self.store().action_add(&action).await? {
-            Added::Added => Ok(action),
-            Added::Exists => Err(exists("action", &action.name)),
+            AddOutcome::Added => Ok(action),
+            AddOutcome::Exists => Err(exists("action", &action.name)),
         }
     }
 
@@ -149,8 +149,8 @@ impl Engine {
         }
         self.refuse_locked(&rule).await?;
         match self.store().invariant_add(&rule).await? {
-            Added::Added => Ok(rule),
-            Added::Exists => Err(exists("invariant", &rule.name)),
+            AddOutcome::Added => Ok(rule),
+            AddOutcome::Exists => Err(exists("invariant", &rule.name)),
         }
     }
 
@@ -176,8 +176,8 @@ impl Engine {
         let absent = || EngineError::absent("invariant", format!("{given} ({scope})"));
         let name: Name = given.parse().map_err(|_| absent())?;
         match self.store().invariant_remove(&name, scope).await? {
-            Removed::Removed => Ok(()),
-            Removed::Missing | Removed::InUse(_) => Err(absent()),
+            RemoveOutcome::Removed => Ok(()),
+            RemoveOutcome::Missing | RemoveOutcome::InUse(_) => Err(absent()),
         }
     }
 }
@@ -208,11 +208,11 @@ fn exists(kind: &'static str, name: &Name) -> EngineError {
     EngineError::Exists { kind, name: name.to_string() }
 }
 
-fn removed(removed: Removed, kind: &'static str, given: &str) -> Result<(), EngineError> {
+fn removed(removed: RemoveOutcome, kind: &'static str, given: &str) -> Result<(), EngineError> {
     match removed {
-        Removed::Removed => Ok(()),
-        Removed::Missing => Err(EngineError::absent(kind, given)),
-        Removed::InUse(plans) => Err(EngineError::InUse {
+        RemoveOutcome::Removed => Ok(()),
+        RemoveOutcome::Missing => Err(EngineError::absent(kind, given)),
+        RemoveOutcome::InUse(plans) => Err(EngineError::InUse {
             kind,
             name: given.to_owned(),
             by: plans.iter().map(ToString::to_string).collect(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use drydock_agent::{AgentSpec, Sandbox};
 use drydock_domain::{Fanout, Profile};
-use drydock_store::Limits;
+use drydock_store::PhaseLimits;
 use drydock_worktree::CaptureBounds;
 
 use crate::hook::Hooks;
@@ -53,7 +53,7 @@ pub struct Settings {
     /// Limits on the number and depth of subplans.
     pub subplans: SubplanLimits,
     /// How many phases may run at the same time, across all processes.
-    pub limits: Limits,
+    pub limits: PhaseLimits,
     /// Limits on the capture of an agent's work.
     pub capture: CaptureBounds,
     /// The configured address at which agents can query their plan.

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use drydock_domain::{Name, Token, TokenId, TokenKind, TokenRole};
-use drydock_store::{NewSession, NewToken as Kept};
+use drydock_store::{NewSession, TokenInsert as Kept};
 
 use crate::engine::Engine;
 use crate::error::EngineError;

@@ -8,7 +8,7 @@ use drydock_domain::{
     NextPhase, OptionEffect, Phase, Plan, PlanId, Progress, Refusal, Remains, Resolution, Stage, State,
     TakeOverCause, admit,
 };
-use drydock_store::{Request, RequestKind};
+use drydock_store::{HolderRequest, RequestKind};
 
 use crate::engine::{Engine, WORKER, Who};
 use crate::error::EngineError;
@@ -329,7 +329,7 @@ impl Engine {
     pub async fn cancel(&self, plan: &PlanId, reason: String, caller: &Caller) -> Result<Plan, EngineError> {
         let deadline = tokio::time::Instant::now() + CANCEL_WAIT;
         let (by, via, authority) = (caller.by.clone(), caller.via.clone(), caller.authority);
-        let request = Request { kind: RequestKind::Cancel, reason: reason.clone(), by, via, authority };
+        let request = HolderRequest { kind: RequestKind::Cancel, reason: reason.clone(), by, via, authority };
         let mut caller = caller.clone();
         loop {
             let lock = match self.steer(plan, &caller, Command::Cancel { reason: reason.clone() }).await {

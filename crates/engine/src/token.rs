@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use drydock_domain::{Name, PlanId, RunId, State, Token, TokenId, TokenKind, TokenRole, TokenState, told};
-use drydock_store::{KeptToken, NewToken as Kept, PlanFilter, RevokedToken, Store, TokenAdded};
+use drydock_store::{PlanFilter, Revocation, Store, StoredToken, TokenAdded, TokenInsert as Kept};
 use ring::{digest, hmac};
 
 use crate::clock;
@@ -117,7 +117,7 @@ impl Engine {
 
     /// Revokes a token permanently, with the tokens and links that it made and the sessions that those began. After
     /// this returns, none of them gives access here any more.
-    pub async fn token_revoke(&self, given: &str) -> Result<RevokedToken, EngineError> {
+    pub async fn token_revoke(&self, given: &str) -> Result<Revocation, EngineError> {
         let found = self.store().token_find(&prefix(given, TokenId::PREFIX, "token")?).await?;
         let token = one(found, "token", given)?;
         let revoked = self.forgetting(move |store| async move { store.token_revoke(&token.id).await });
@@ -203,7 +203,7 @@ impl Engine {
     /// Returns true if a token is still valid, for connections that last longer than a request.
     pub async fn token_counts(&self, id: &TokenId) -> Result<bool, EngineError> {
         match self.store().token_fetch(id).await? {
-            Some(KeptToken { token, .. }) => {
+            Some(StoredToken { token, .. }) => {
                 Ok(token.state == TokenState::Valid && !self.is_of_a_run_that_is_over(&token.role).await?)
             }
             None => Ok(false),
@@ -216,7 +216,7 @@ impl Engine {
         &self,
         digest: &Digest,
         shown: TokenKind,
-    ) -> Result<Option<KeptToken>, EngineError> {
+    ) -> Result<Option<StoredToken>, EngineError> {
         let found = self.store().token_fetch(&id_of(digest)).await?;
         Ok(found.filter(|kept| is_same(&hex(digest), &kept.digest) && kept.token.kind.shown() == shown))
     }

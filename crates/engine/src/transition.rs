@@ -3,7 +3,7 @@
 //! commit returns the new plan.
 
 use drydock_domain::{Command, Context, Plan, decide};
-use drydock_store::{Acquired, CommitError, Committed, Warrant};
+use drydock_store::{Acquired, CommitError, Committed, Leases};
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
@@ -22,7 +22,7 @@ impl Engine {
         command: Command,
         by: impl Into<Who<'_>>,
     ) -> Result<Committed, EngineError> {
-        self.commit(Warrant::Plan(hold.lease()), hold.tally(), command, by.into()).await
+        self.commit(Leases::Plan(hold.lease()), hold.tally(), command, by.into()).await
     }
 
     /// Commits one command of a landing, under the locks of the plan and the project (S1.2).
@@ -33,7 +33,7 @@ impl Engine {
         command: Command,
         by: impl Into<Who<'_>>,
     ) -> Result<Committed, EngineError> {
-        let warrant = Warrant::Landing { plan: hold.lease(), project: project.lease() };
+        let warrant = Leases::Landing { plan: hold.lease(), project: project.lease() };
         self.commit(warrant, hold.tally(), command, by.into()).await
     }
 
@@ -67,13 +67,13 @@ impl Engine {
 
     async fn commit(
         &self,
-        warrant: Warrant<'_>,
+        warrant: Leases<'_>,
         tally: &Tally,
         command: Command,
         who: Who<'_>,
     ) -> Result<Committed, EngineError> {
         let context = Context { spent: tally.read(), ..self.context(who) };
-        let (Warrant::Plan(lease) | Warrant::Landing { plan: lease, .. }) = &warrant;
+        let (Leases::Plan(lease) | Leases::Landing { plan: lease, .. }) = &warrant;
         let span = trace::transition(lease.plan(), command.name());
         let judge = Box::new(move |snapshot: &_| decide(snapshot, command, &context));
         let began = Instant::now();

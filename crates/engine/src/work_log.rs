@@ -2,7 +2,7 @@
 //! print it by default, so it has its own target.
 
 use drydock_domain::{Effect, Plan, RunId};
-use drydock_store::Claim;
+use drydock_store::EffectClaim;
 use tokio::time::Instant;
 
 use crate::error::EngineError;
@@ -12,7 +12,7 @@ pub const WORK: &str = "drydock::work";
 
 /// Logs the claim of a worker. Turns for subplans and gates are frequent and do no work of their own, so they are
 /// logged at debug level.
-pub(crate) fn claimed(claim: &Claim) {
+pub(crate) fn claimed(claim: &EffectClaim) {
     let (plan, attempts) = (&claim.plan, claim.attempts);
     match claim.effect {
         Effect::DrivePhase(phase) => {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use drydock_domain::{BlockedBy, Command, Effect, NextPhase, Refusal, Timestamp, told};
-use drydock_store::{Claim, ClaimOrder};
+use drydock_store::{ClaimRequest, EffectClaim};
 
 use crate::absent::cannot_open;
 use crate::engine::{Engine, WORKER};
@@ -67,7 +67,7 @@ impl Engine {
         while !self.stopping().is_cancelled() {
             let (ttl, limits) = (self.settings().lock_ttl, self.settings().limits);
             let (process, without) = (Some(self.identity().process()), self.left_alone().names());
-            let order = ClaimOrder { owner: &owner, process, ttl, root: None, limits, without: &without };
+            let order = ClaimRequest { owner: &owner, process, ttl, root: None, limits, without: &without };
             match self.store().effect_claim_within(&order).await {
                 // `perform` fails only if this process cannot open the project. The claim is already
                 // returned, so other workers can take it.
@@ -95,7 +95,7 @@ impl Engine {
 
     /// Performs a claimed effect. Work that cannot be done now is deferred; a lasting obstacle opens a
     /// question. Fails only if the project cannot be opened here; the claim is then returned.
-    pub(crate) async fn perform(&self, claim: Claim) -> Result<(), EngineError> {
+    pub(crate) async fn perform(&self, claim: EffectClaim) -> Result<(), EngineError> {
         work_log::claimed(&claim);
         let done = match claim.effect {
             Effect::DrivePhase(phase) => self.drive_claimed(claim.plan.clone(), phase).await.map(drop),
@@ -125,7 +125,7 @@ impl Engine {
         Ok(())
     }
 
-    async fn put_back(&self, claim: &Claim, delay: Duration) {
+    async fn put_back(&self, claim: &EffectClaim, delay: Duration) {
         if let Err(error) = self.store().effect_defer(claim, delay).await {
             put_back_failed(claim, &error.into());
         }
@@ -133,7 +133,7 @@ impl Engine {
 
     /// Schedules subplans. If nothing can be done now, the effect is due again when a subplan changes or when
     /// the next attempt is due.
-    async fn perform_tending(&self, claim: &Claim) -> Result<(), EngineError> {
+    async fn perform_tending(&self, claim: &EffectClaim) -> Result<(), EngineError> {
         let delay = match self.tend(&claim.plan).await {
             Ok(Tended::Moved) => return Ok(()),
             Ok(Tended::Rests(None)) => TEND_AGAIN_MAX,
@@ -153,7 +153,7 @@ impl Engine {
         Ok(())
     }
 
-    async fn advance_unasked(&self, claim: &Claim, to: NextPhase) -> Result<(), EngineError> {
+    async fn advance_unasked(&self, claim: &EffectClaim, to: NextPhase) -> Result<(), EngineError> {
         let hold = self.hold(&claim.plan, "start the next phase").await?;
         let done = self.advance_held(&hold, &claim.plan, to, None, &Caller::worker()).await;
         hold.release().await;
@@ -161,7 +161,7 @@ impl Engine {
     }
 
     /// Opens a gate that names the obstacle, so that the plan waits for a person instead of retrying forever.
-    async fn hold_back(&self, claim: &Claim, met: &EngineError) -> Result<(), EngineError> {
+    async fn hold_back(&self, claim: &EffectClaim, met: &EngineError) -> Result<(), EngineError> {
         let hold = self.hold(&claim.plan, "ask a person").await?;
         let done = self.issue(&hold, Command::HoldBack(obstacle(met)), WORKER).await;
         hold.release().await;
@@ -169,7 +169,7 @@ impl Engine {
     }
 }
 
-fn put_back_failed(claim: &Claim, error: &EngineError) {
+fn put_back_failed(claim: &EffectClaim, error: &EngineError) {
     tracing::warn!(plan = %claim.plan, error = %told(error), "could not return work; its claim expires");
 }
 

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::lease::micros;
-use crate::tx::{BoxFuture, Tx, Verdict};
+use crate::tx::{BoxFuture, Tx, TxOutcome};
 use crate::value::{Row, Statement};
 use crate::{Store, StoreError};
 
@@ -14,7 +14,7 @@ const LOOKS_MAX: u32 = 8;
 
 /// A request with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyedRequest {
+pub struct IdempotentRequest {
     /// The key that the client chose.
     pub key: String,
     /// A fingerprint that distinguishes the request from every other request.
@@ -28,7 +28,7 @@ pub struct KeyedRequest {
 /// The right to perform a request and to store its response.
 #[must_use = "a claimed key stays claimed until it is settled"]
 #[derive(Debug, PartialEq, Eq)]
-pub struct AnswerClaim {
+pub struct IdempotencyClaim {
     key: String,
     owner: String,
     /// The seed of the first claim of the key.
@@ -37,7 +37,7 @@ pub struct AnswerClaim {
 
 /// A stored response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptAnswer {
+pub struct StoredResponse {
     /// The HTTP status.
     pub status: u16,
     /// The media type of the body.
@@ -48,15 +48,15 @@ pub struct KeptAnswer {
 
 /// The state of a key.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Keyed {
+pub enum KeyState {
     /// The key was unknown, and is claimed now.
-    New(AnswerClaim),
+    New(IdempotencyClaim),
     /// The request was performed.
-    Answered(KeptAnswer),
+    Answered(StoredResponse),
     /// Another invocation is performing the request.
     UnderWay,
     /// The previous holder of the claim died or failed before it stored a response; the key is claimed now.
-    CutShort(AnswerClaim),
+    CutShort(IdempotencyClaim),
     /// The key belongs to a different request.
     Taken,
 }
@@ -66,16 +66,20 @@ impl Store {
     /// after `kept`.
     pub fn answer_claim(
         &self,
-        request: KeyedRequest,
+        request: IdempotentRequest,
         ttl: Duration,
         kept: Duration,
-    ) -> BoxFuture<'_, Result<Keyed, StoreError>> {
+    ) -> BoxFuture<'_, Result<KeyState, StoreError>> {
         let (ttl, kept) = (micros(ttl), micros(kept));
         Box::pin(self.write(move |tx| Box::pin(claim(tx, request, ttl, kept))))
     }
 
     /// Extends a claim, unless it is lost.
-    pub fn answer_renew(&self, claim: &AnswerClaim, ttl: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
+    pub fn answer_renew(
+        &self,
+        claim: &IdempotencyClaim,
+        ttl: Duration,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = "UPDATE answers SET claimed_until = drydock_now() + $3
             WHERE key = $1 AND claimed_by = $2 AND status IS NULL AND claimed_until > drydock_now()";
         let params = [claim.key.as_str().into(), claim.owner.as_str().into(), micros(ttl).into()];
@@ -85,25 +89,25 @@ impl Store {
     /// Stores the response of a performed request.
     pub fn answer_keep(
         &self,
-        claim: AnswerClaim,
-        answer: KeptAnswer,
+        claim: IdempotencyClaim,
+        answer: StoredResponse,
     ) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = "UPDATE answers SET status = $3, media = $4, body = $5
             WHERE key = $1 AND claimed_by = $2 AND status IS NULL";
-        let KeptAnswer { status, media, body } = answer;
+        let StoredResponse { status, media, body } = answer;
         let params =
             [claim.key.into(), claim.owner.into(), i64::from(status).into(), media.into(), body.into()];
         self.settle(Statement::new(sql, params))
     }
 
     /// Deletes the key of a request that changed nothing, so that it can be sent again.
-    pub fn answer_forget(&self, claim: AnswerClaim) -> BoxFuture<'_, Result<(), StoreError>> {
+    pub fn answer_forget(&self, claim: IdempotencyClaim) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = "DELETE FROM answers WHERE key = $1 AND claimed_by = $2 AND status IS NULL";
         self.settle(Statement::new(sql, [claim.key.into(), claim.owner.into()]))
     }
 
     /// Releases a claim without a response: it is unknown whether the request was performed.
-    pub fn answer_abandon(&self, claim: AnswerClaim) -> BoxFuture<'_, Result<(), StoreError>> {
+    pub fn answer_abandon(&self, claim: IdempotencyClaim) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql =
             "UPDATE answers SET claimed_until = 0 WHERE key = $1 AND claimed_by = $2 AND status IS NULL";
         self.settle(Statement::new(sql, [claim.key.into(), claim.owner.into()]))
@@ -115,7 +119,7 @@ impl Store {
             Box::pin(async move {
                 tx.quiet();
                 let gone = tx.last(Statement::new(EXPIRE, [])).await?;
-                Ok(Verdict::Keep(gone.len()))
+                Ok(TxOutcome::Keep(gone.len()))
             })
         }))
     }
@@ -125,7 +129,7 @@ impl Store {
             Box::pin(async move {
                 tx.quiet();
                 tx.last(statement).await?;
-                Ok(Verdict::Keep(()))
+                Ok(TxOutcome::Keep(()))
             })
         }))
     }
@@ -137,13 +141,13 @@ const CLAIM: &str = "INSERT INTO answers (key, request, seed, claimed_by, claime
 
 async fn claim(
     tx: &mut Tx<'_>,
-    request: KeyedRequest,
+    request: IdempotentRequest,
     ttl: i64,
     kept: i64,
-) -> Result<Verdict<Keyed>, StoreError> {
+) -> Result<TxOutcome<KeyState>, StoreError> {
     tx.quiet();
     tx.query(Statement::new(EXPIRE, [])).await?;
-    let KeyedRequest { key, fingerprint, seed, owner } = request;
+    let IdempotentRequest { key, fingerprint, seed, owner } = request;
     for _ in 0..LOOKS_MAX {
         let params = [
             key.as_str().into(),
@@ -154,7 +158,7 @@ async fn claim(
             kept.into(),
         ];
         if !tx.query(Statement::new(CLAIM, params)).await?.is_empty() {
-            return Ok(Verdict::Keep(Keyed::New(AnswerClaim { key, owner, seed })));
+            return Ok(TxOutcome::Keep(KeyState::New(IdempotencyClaim { key, owner, seed })));
         }
         // On PostgreSQL another transaction may have deleted the key in between; then the next attempt can
         // claim it.
@@ -166,15 +170,15 @@ async fn claim(
 }
 
 /// The stored row of a key.
-struct Known {
+struct KeyRow {
     fingerprint: String,
     seed: u128,
     /// Whether the claim has not expired.
     is_claimed: bool,
-    answer: Option<KeptAnswer>,
+    answer: Option<StoredResponse>,
 }
 
-async fn look(tx: &mut Tx<'_>, key: &str) -> Result<Option<Known>, StoreError> {
+async fn look(tx: &mut Tx<'_>, key: &str) -> Result<Option<KeyRow>, StoreError> {
     let sql = format!(
         "SELECT request, seed, CAST(CASE WHEN claimed_until > drydock_now() THEN 1 ELSE 0 END AS BIGINT), status, media, body
          FROM answers WHERE key = $1{}",
@@ -184,17 +188,17 @@ async fn look(tx: &mut Tx<'_>, key: &str) -> Result<Option<Known>, StoreError> {
     rows.first().map(|row| known_from(key, row)).transpose()
 }
 
-fn known_from(key: &str, row: &Row) -> Result<Known, StoreError> {
+fn known_from(key: &str, row: &Row) -> Result<KeyRow, StoreError> {
     let damaged = |reason: &str| StoreError::damaged("answers", key, reason);
     let answer = match row.int_or_null(3)? {
         None => None,
-        Some(status) => Some(KeptAnswer {
+        Some(status) => Some(StoredResponse {
             status: u16::try_from(status).map_err(|_| damaged("its status is none"))?,
             media: row.text(4)?.to_owned(),
             body: row.text(5)?.to_owned(),
         }),
     };
-    Ok(Known {
+    Ok(KeyRow {
         fingerprint: row.text(0)?.to_owned(),
         seed: u128::from_str_radix(row.text(1)?, 16).map_err(|_| damaged("its seed is not a number"))?,
         is_claimed: row.int(2)? == 1,
@@ -202,7 +206,7 @@ fn known_from(key: &str, row: &Row) -> Result<Known, StoreError> {
     })
 }
 
-impl Known {
+impl KeyRow {
     async fn judge(
         self,
         tx: &mut Tx<'_>,
@@ -210,18 +214,18 @@ impl Known {
         fingerprint: &str,
         owner: String,
         ttl: i64,
-    ) -> Result<Verdict<Keyed>, StoreError> {
+    ) -> Result<TxOutcome<KeyState>, StoreError> {
         if self.fingerprint != fingerprint {
-            return Ok(Verdict::Undo(Keyed::Taken));
+            return Ok(TxOutcome::Undo(KeyState::Taken));
         }
         if let Some(answer) = self.answer {
-            return Ok(Verdict::Undo(Keyed::Answered(answer)));
+            return Ok(TxOutcome::Undo(KeyState::Answered(answer)));
         }
         if self.is_claimed {
-            return Ok(Verdict::Undo(Keyed::UnderWay));
+            return Ok(TxOutcome::Undo(KeyState::UnderWay));
         }
         let sql = "UPDATE answers SET claimed_by = $2, claimed_until = drydock_now() + $3 WHERE key = $1";
         tx.query(Statement::new(sql, [key.as_str().into(), owner.as_str().into(), ttl.into()])).await?;
-        Ok(Verdict::Keep(Keyed::CutShort(AnswerClaim { key, owner, seed: self.seed })))
+        Ok(TxOutcome::Keep(KeyState::CutShort(IdempotencyClaim { key, owner, seed: self.seed })))
     }
 }

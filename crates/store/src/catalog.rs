@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::enforcement::forget;
 use crate::plan::row::{body, parse};
-use crate::tx::{BoxFuture, Tx, Verdict};
+use crate::tx::{BoxFuture, Tx, TxOutcome};
 use crate::value::{Row, Statement, Value};
 use crate::{Store, StoreError};
 
@@ -15,7 +15,7 @@ const NAMED_MAX: i64 = 5;
 
 /// The outcome of adding an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Added {
+pub enum AddOutcome {
     /// The entry was added.
     Added,
     /// An entry with that name exists; it is unchanged.
@@ -24,7 +24,7 @@ pub enum Added {
 
 /// The outcome of removing an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Removed {
+pub enum RemoveOutcome {
     /// The entry was removed.
     Removed,
     /// The entry does not exist.
@@ -35,7 +35,7 @@ pub enum Removed {
 
 impl Store {
     /// Adds a project.
-    pub fn project_add(&self, project: &Project) -> BoxFuture<'_, Result<Added, StoreError>> {
+    pub fn project_add(&self, project: &Project) -> BoxFuture<'_, Result<AddOutcome, StoreError>> {
         let written = body("projects", project.name.as_str(), project);
         let (name, repo) = (project.name.clone(), project.repo.clone());
         let sql = "INSERT INTO projects (name, repo, body) VALUES ($1, $2, $3)
@@ -56,13 +56,13 @@ impl Store {
     }
 
     /// Removes a project, unless a plan that has not ended uses it.
-    pub fn project_remove(&self, name: &Name) -> BoxFuture<'_, Result<Removed, StoreError>> {
+    pub fn project_remove(&self, name: &Name) -> BoxFuture<'_, Result<RemoveOutcome, StoreError>> {
         let name = name.clone();
         Box::pin(self.write(move |tx| Box::pin(remove_project(tx, name))))
     }
 
     /// Adds an action.
-    pub fn action_add(&self, action: &Action) -> BoxFuture<'_, Result<Added, StoreError>> {
+    pub fn action_add(&self, action: &Action) -> BoxFuture<'_, Result<AddOutcome, StoreError>> {
         let written = body("actions", action.name.as_str(), action);
         let name = action.name.clone();
         let sql =
@@ -82,13 +82,13 @@ impl Store {
     }
 
     /// Removes an action; plans keep their own copy of it.
-    pub fn action_remove(&self, name: &Name) -> BoxFuture<'_, Result<Removed, StoreError>> {
+    pub fn action_remove(&self, name: &Name) -> BoxFuture<'_, Result<RemoveOutcome, StoreError>> {
         let sql = "DELETE FROM actions WHERE name = $1 RETURNING name";
         Box::pin(self.remove(Statement::new(sql, [name.as_str().into()])))
     }
 
     /// Adds an invariant at its scope.
-    pub fn invariant_add(&self, invariant: &Invariant) -> BoxFuture<'_, Result<Added, StoreError>> {
+    pub fn invariant_add(&self, invariant: &Invariant) -> BoxFuture<'_, Result<AddOutcome, StoreError>> {
         let written = body("invariants", invariant.name.as_str(), invariant);
         let (scope, name) = (invariant.scope.to_string(), invariant.name.clone());
         let sql = "INSERT INTO invariants (scope, name, body) VALUES ($1, $2, $3)
@@ -99,7 +99,7 @@ impl Store {
                 params: vec![scope.into(), name.as_str().into(), written?.into()],
             };
             let changed = self.rule_change(name, statement).await?;
-            Ok(if changed { Added::Added } else { Added::Exists })
+            Ok(if changed { AddOutcome::Added } else { AddOutcome::Exists })
         })
     }
 
@@ -123,13 +123,13 @@ impl Store {
         &self,
         name: &Name,
         scope: &InvariantScope,
-    ) -> BoxFuture<'_, Result<Removed, StoreError>> {
+    ) -> BoxFuture<'_, Result<RemoveOutcome, StoreError>> {
         let sql = "DELETE FROM invariants WHERE name = $1 AND scope = $2 RETURNING name";
         let statement = Statement::new(sql, [name.as_str().into(), scope.to_string().into()]);
         let name = name.clone();
         Box::pin(async move {
             let changed = self.rule_change(name, statement).await?;
-            Ok(if changed { Removed::Removed } else { Removed::Missing })
+            Ok(if changed { RemoveOutcome::Removed } else { RemoveOutcome::Missing })
         })
     }
 
@@ -138,10 +138,10 @@ impl Store {
         self.write(move |tx| {
             Box::pin(async move {
                 if tx.query(statement).await?.is_empty() {
-                    return Ok(Verdict::Undo(false));
+                    return Ok(TxOutcome::Undo(false));
                 }
                 forget(tx, &name).await?;
-                Ok(Verdict::Keep(true))
+                Ok(TxOutcome::Keep(true))
             })
         })
         .await
@@ -165,25 +165,25 @@ impl Store {
         Box::pin(self.all("invariants", Statement::new(sql, params)))
     }
 
-    async fn add(&self, sql: &'static str, params: Vec<Value>) -> Result<Added, StoreError> {
+    async fn add(&self, sql: &'static str, params: Vec<Value>) -> Result<AddOutcome, StoreError> {
         let statement = Statement { sql: sql.into(), params };
         self.write(move |tx| {
             Box::pin(async move {
                 match tx.last(statement).await?.is_empty() {
-                    true => Ok(Verdict::Undo(Added::Exists)),
-                    false => Ok(Verdict::Keep(Added::Added)),
+                    true => Ok(TxOutcome::Undo(AddOutcome::Exists)),
+                    false => Ok(TxOutcome::Keep(AddOutcome::Added)),
                 }
             })
         })
         .await
     }
 
-    async fn remove(&self, statement: Statement) -> Result<Removed, StoreError> {
+    async fn remove(&self, statement: Statement) -> Result<RemoveOutcome, StoreError> {
         self.write(move |tx| {
             Box::pin(async move {
                 match tx.last(statement).await?.is_empty() {
-                    true => Ok(Verdict::Undo(Removed::Missing)),
-                    false => Ok(Verdict::Keep(Removed::Removed)),
+                    true => Ok(TxOutcome::Undo(RemoveOutcome::Missing)),
+                    false => Ok(TxOutcome::Keep(RemoveOutcome::Removed)),
                 }
             })
         })
@@ -222,7 +222,7 @@ fn named<T: DeserializeOwned>(table: &'static str, row: &Row) -> Result<T, Store
 
 /// A plan that is created concurrently with the removal reports the missing project later. Preventing that
 /// would need a lock on the project for every new plan, which costs more than it saves.
-async fn remove_project(tx: &mut Tx<'_>, name: Name) -> Result<Verdict<Removed>, StoreError> {
+async fn remove_project(tx: &mut Tx<'_>, name: Name) -> Result<TxOutcome<RemoveOutcome>, StoreError> {
     let sql = "SELECT id FROM plans WHERE project = $1 AND state NOT IN ('applied', 'cancelled') LIMIT $2";
     let rows = tx.query(Statement::new(sql, [name.as_str().into(), NAMED_MAX.into()])).await?;
     if !rows.is_empty() {
@@ -230,11 +230,11 @@ async fn remove_project(tx: &mut Tx<'_>, name: Name) -> Result<Verdict<Removed>,
             let id = row.text(0)?;
             id.parse().map_err(|error| StoreError::damaged("plans", id, format!("{error}")))
         });
-        return Ok(Verdict::Undo(Removed::InUse(ids.collect::<Result<_, _>>()?)));
+        return Ok(TxOutcome::Undo(RemoveOutcome::InUse(ids.collect::<Result<_, _>>()?)));
     }
     let sql = "DELETE FROM projects WHERE name = $1 RETURNING name";
     match tx.last(Statement::new(sql, [name.as_str().into()])).await?.is_empty() {
-        true => Ok(Verdict::Undo(Removed::Missing)),
-        false => Ok(Verdict::Keep(Removed::Removed)),
+        true => Ok(TxOutcome::Undo(RemoveOutcome::Missing)),
+        false => Ok(TxOutcome::Keep(RemoveOutcome::Removed)),
     }
 }

@@ -8,11 +8,11 @@ use drydock_domain::{
     Refusal, RunId, State, StoredPlan,
 };
 
-use crate::event::{About, append};
-use crate::find::{Found, by_prefix};
-use crate::lease::Grip;
-use crate::plan::{Claimed, claim, shared};
-use crate::tx::{BoxFuture, Tx, Verdict};
+use crate::event::{EventSubject, append};
+use crate::find::{PrefixMatch, by_prefix};
+use crate::lease::LeaseKey;
+use crate::plan::{LeasedPlan, claim, shared};
+use crate::tx::{BoxFuture, Tx, TxOutcome};
 use crate::value::{Row, Statement, Value};
 use crate::{CommitError, PlanLease, RecordError, Store, StoreError};
 
@@ -21,7 +21,7 @@ use crate::{CommitError, PlanLease, RecordError, Store, StoreError};
 pub struct ChangesetHandle {
     id: ChangesetId,
     plan: PlanId,
-    grip: Grip,
+    grip: LeaseKey,
 }
 
 impl ChangesetHandle {
@@ -80,7 +80,10 @@ impl Store {
     }
 
     /// Returns the changeset whose id starts with this prefix.
-    pub fn changeset_find(&self, prefix: &IdPrefix) -> BoxFuture<'_, Result<Found<Changeset>, StoreError>> {
+    pub fn changeset_find(
+        &self,
+        prefix: &IdPrefix,
+    ) -> BoxFuture<'_, Result<PrefixMatch<Changeset>, StoreError>> {
         let prefix = prefix.clone();
         Box::pin(self.read(move |tx| Box::pin(async move { find(tx, prefix).await })))
     }
@@ -91,8 +94,8 @@ async fn open(
     handle: ChangesetHandle,
     run: RunId,
     writer: String,
-) -> Result<Verdict<Result<ChangesetHandle, CommitError>>, StoreError> {
-    let refuse = |error| Ok(Verdict::Undo(Err(error)));
+) -> Result<TxOutcome<Result<ChangesetHandle, CommitError>>, StoreError> {
+    let refuse = |error| Ok(TxOutcome::Undo(Err(error)));
     let (plan, grip) = (handle.plan.clone(), std::slice::from_ref(&handle.grip));
     let Some(claimed) = claim(tx, &plan, grip).await? else {
         return refuse(CommitError::LeaseLost { plan, fence: handle.grip.fence });
@@ -106,9 +109,9 @@ async fn open(
     let params =
         [handle.id.as_str().into(), plan.as_str().into(), run.as_str().into(), writer.as_str().into()];
     let event = Event::ChangesetOpened { id: handle.id.clone(), writer };
-    let about = About::plan(&snapshot.plan);
+    let about = EventSubject::plan(&snapshot.plan);
     tx.finish(vec![Statement::new(sql, params), append(&about, &event)]).await?;
-    Ok(Verdict::Keep(Ok(handle)))
+    Ok(TxOutcome::Keep(Ok(handle)))
 }
 
 fn not_running(snapshot: &StoredPlan, run: &RunId) -> Option<Refusal> {
@@ -127,7 +130,7 @@ async fn record(
     tx: &mut Tx<'_>,
     handle: ChangesetHandle,
     changes: Vec<PathChange>,
-) -> Result<Verdict<Result<i64, RecordError>>, StoreError> {
+) -> Result<TxOutcome<Result<i64, RecordError>>, StoreError> {
     tx.quiet();
     let (id, grip) = (handle.id, handle.grip);
     // The counter in the row numbers the entries. Updating it also locks the row, so that the changeset
@@ -139,12 +142,12 @@ async fn record(
     statements.push(Statement::new(sql, [id.as_str().into(), count.into()]));
     let answers = tx.pipeline(statements).await?;
     let [.., current, counted] = answers.as_slice() else {
-        return Ok(Verdict::Undo(Err(RecordError::NotOpen { id })));
+        return Ok(TxOutcome::Undo(Err(RecordError::NotOpen { id })));
     };
     if current.is_empty() {
-        return Ok(Verdict::Undo(Err(RecordError::LeaseLost { id })));
+        return Ok(TxOutcome::Undo(Err(RecordError::LeaseLost { id })));
     }
-    let [row] = counted.as_slice() else { return Ok(Verdict::Undo(Err(RecordError::NotOpen { id }))) };
+    let [row] = counted.as_slice() else { return Ok(TxOutcome::Undo(Err(RecordError::NotOpen { id }))) };
     let total = row.int(0)?;
     let numbered = (total - count + 1..).zip(changes);
     let statements = numbered.map(|(seq, change)| {
@@ -160,25 +163,26 @@ async fn record(
         Statement::new(ENTRY, params)
     });
     tx.finish(statements.collect()).await?;
-    Ok(Verdict::Keep(Ok(total)))
+    Ok(TxOutcome::Keep(Ok(total)))
 }
 
 async fn seal(
     tx: &mut Tx<'_>,
     handle: ChangesetHandle,
-) -> Result<Verdict<Result<i64, RecordError>>, StoreError> {
+) -> Result<TxOutcome<Result<i64, RecordError>>, StoreError> {
     let ChangesetHandle { id, plan, grip } = handle;
     let claimed = claim(tx, &plan, std::slice::from_ref(&grip)).await?;
-    let Some(Claimed { snapshot: Some(snapshot), open }) = claimed else {
-        return Ok(Verdict::Undo(Err(RecordError::LeaseLost { id })));
+    let Some(LeasedPlan { snapshot: Some(snapshot), open }) = claimed else {
+        return Ok(TxOutcome::Undo(Err(RecordError::LeaseLost { id })));
     };
     let Some((_, entries)) = open.into_iter().find(|(open, _)| *open == id) else {
-        return Ok(Verdict::Undo(Err(RecordError::NotOpen { id })));
+        return Ok(TxOutcome::Undo(Err(RecordError::NotOpen { id })));
     };
     let sql = "UPDATE changesets SET state = 'sealed' WHERE id = $1";
-    let event = append(&About::plan(&snapshot.plan), &Event::ChangesetSealed { id: id.clone(), entries });
+    let event =
+        append(&EventSubject::plan(&snapshot.plan), &Event::ChangesetSealed { id: id.clone(), entries });
     tx.finish(vec![Statement::new(sql, [id.as_str().into()]), event]).await?;
-    Ok(Verdict::Keep(Ok(entries)))
+    Ok(TxOutcome::Keep(Ok(entries)))
 }
 
 const LIST: &str = "SELECT id, plan, run, writer, state, opened_at, entries FROM changesets
@@ -210,15 +214,15 @@ async fn list(tx: &mut Tx<'_>, wanted: Vec<Statement>) -> Result<Vec<Changeset>,
     Ok(found)
 }
 
-async fn find(tx: &mut Tx<'_>, prefix: IdPrefix) -> Result<Found<Changeset>, StoreError> {
+async fn find(tx: &mut Tx<'_>, prefix: IdPrefix) -> Result<PrefixMatch<Changeset>, StoreError> {
     let row = match by_prefix(tx, &prefix, FIND, |row| Ok(row.clone())).await? {
-        Found::One(row) => row,
-        Found::None => return Ok(Found::None),
-        Found::Many(ids) => return Ok(Found::Many(ids)),
+        PrefixMatch::One(row) => row,
+        PrefixMatch::None => return Ok(PrefixMatch::None),
+        PrefixMatch::Many(ids) => return Ok(PrefixMatch::Many(ids)),
     };
     let entries = tx.last(Statement::new(ENTRIES, [row.text(0)?.into()])).await?;
     let entries = entries.iter().map(entry_from).collect::<Result<_, _>>()?;
-    changeset_from(&row, entries).map(Found::One)
+    changeset_from(&row, entries).map(PrefixMatch::One)
 }
 
 fn changeset_from(row: &Row, entries: Vec<ChangesetEntry>) -> Result<Changeset, StoreError> {

@@ -3,7 +3,7 @@
 
 use drydock_domain::{Decision, IdPrefix, PlanId};
 
-use crate::find::{Found, Page, by_prefix, page_size};
+use crate::find::{Page, PrefixMatch, by_prefix, page_size};
 use crate::plan::row::decision_from;
 use crate::tx::BoxFuture;
 use crate::value::{Statement, Value};
@@ -94,7 +94,10 @@ const FIND: &str =
 
 impl Store {
     /// Returns the decision whose id starts with this prefix.
-    pub fn decision_find(&self, prefix: &IdPrefix) -> BoxFuture<'_, Result<Found<Decision>, StoreError>> {
+    pub fn decision_find(
+        &self,
+        prefix: &IdPrefix,
+    ) -> BoxFuture<'_, Result<PrefixMatch<Decision>, StoreError>> {
         let prefix = prefix.clone();
         Box::pin(self.read(move |tx| {
             Box::pin(async move { by_prefix(tx, &prefix, FIND, |row| decision_from(row, 0)).await })

@@ -8,7 +8,7 @@ use std::time::Duration;
 use drydock_domain::Name;
 
 use crate::lease::micros;
-use crate::tx::{BoxFuture, Tx, Verdict};
+use crate::tx::{BoxFuture, Tx, TxOutcome};
 use crate::value::{Row, Statement, Value};
 use crate::{Store, StoreError};
 
@@ -43,7 +43,7 @@ pub struct DeliveryClaim {
 
 /// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum DeliveryOutcome {
     /// The hook received this event.
     Delivered(i64),
     /// The attempt failed, and is repeated after a delay.
@@ -67,7 +67,7 @@ pub enum Told {
 /// Whether a claim was still valid.
 #[must_use = "work must stop when the claim is lost"]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tenure {
+pub enum ClaimStatus {
     /// The claim was valid.
     Kept,
     /// The claim had expired, and another process may have it.
@@ -148,7 +148,7 @@ impl Store {
         &self,
         claim: &DeliveryClaim,
         ttl: Duration,
-    ) -> BoxFuture<'_, Result<Tenure, StoreError>> {
+    ) -> BoxFuture<'_, Result<ClaimStatus, StoreError>> {
         let set = "claimed_until = drydock_now() + $3";
         self.under_claim(claim, set, vec![micros(ttl).into()])
     }
@@ -157,25 +157,25 @@ impl Store {
     pub fn delivery_settle(
         &self,
         claim: &DeliveryClaim,
-        told: Told,
-    ) -> BoxFuture<'_, Result<Tenure, StoreError>> {
+        told: DeliveryOutcome,
+    ) -> BoxFuture<'_, Result<ClaimStatus, StoreError>> {
         let (set, params): (_, Vec<Value>) = match told {
-            Told::Delivered(seq) => {
+            DeliveryOutcome::Delivered(seq) => {
                 let set = "claimed_by = NULL, claimed_until = 0, position = $3, attempts = 0, next_at = 0,
                     delivered = delivered + 1, last_error = NULL";
                 (set, vec![seq.into()])
             }
-            Told::Later { error, delay } => {
+            DeliveryOutcome::Later { error, delay } => {
                 let set = "claimed_by = NULL, claimed_until = 0, attempts = attempts + 1,
                     next_at = drydock_now() + $3, last_error = $4";
                 (set, vec![micros(delay).into(), error.into()])
             }
-            Told::GivenUp { seq, error } => {
+            DeliveryOutcome::GivenUp { seq, error } => {
                 let set = "claimed_by = NULL, claimed_until = 0, position = $3, attempts = 0, next_at = 0,
                     failed = failed + 1, last_error = $4";
                 (set, vec![seq.into(), error.into()])
             }
-            Told::CutShort => ("claimed_by = NULL, claimed_until = 0", Vec::new()),
+            DeliveryOutcome::CutShort => ("claimed_by = NULL, claimed_until = 0", Vec::new()),
         };
         self.under_claim(claim, set, params)
     }
@@ -195,7 +195,7 @@ impl Store {
         claim: &DeliveryClaim,
         set: &'static str,
         more: Vec<Value>,
-    ) -> BoxFuture<'_, Result<Tenure, StoreError>> {
+    ) -> BoxFuture<'_, Result<ClaimStatus, StoreError>> {
         let sql = format!(
             "UPDATE deliveries SET {set}
              WHERE hook = $1 AND claimed_by = $2 AND claimed_until > drydock_now() RETURNING hook"
@@ -205,7 +205,7 @@ impl Store {
         let statement = Statement::composed(sql, params);
         Box::pin(async move {
             let rows = self.quietly(statement).await?;
-            Ok(if rows.is_empty() { Tenure::Lost } else { Tenure::Kept })
+            Ok(if rows.is_empty() { ClaimStatus::Lost } else { ClaimStatus::Kept })
         })
     }
 
@@ -214,14 +214,14 @@ impl Store {
         self.write(move |tx| {
             Box::pin(async move {
                 tx.quiet();
-                Ok(Verdict::Keep(tx.last(statement).await?))
+                Ok(TxOutcome::Keep(tx.last(statement).await?))
             })
         })
         .await
     }
 }
 
-async fn begin(tx: &mut Tx<'_>, hooks: Vec<Name>) -> Result<Verdict<()>, StoreError> {
+async fn begin(tx: &mut Tx<'_>, hooks: Vec<Name>) -> Result<TxOutcome<()>, StoreError> {
     tx.quiet();
     // Two processes may register the same new hook concurrently; the second one keeps the row of the first.
     let sql = "INSERT INTO deliveries
@@ -230,7 +230,7 @@ async fn begin(tx: &mut Tx<'_>, hooks: Vec<Name>) -> Result<Verdict<()>, StoreEr
         ON CONFLICT (hook) DO NOTHING";
     let statements = hooks.iter().map(|hook| Statement::new(sql, [hook.as_str().into()])).collect();
     tx.finish(statements).await?;
-    Ok(Verdict::Keep(()))
+    Ok(TxOutcome::Keep(()))
 }
 
 fn delivery_from(row: &Row) -> Result<Delivery, StoreError> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use drydock_domain::{ChangesetId, Fence, PlanId, Refusal};
 
 /// The cause of an error. Shared, because all jobs of a failed batch get the same cause.
-pub type Cause = Arc<dyn Error + Send + Sync>;
+pub type SharedError = Arc<dyn Error + Send + Sync>;
 
 /// Why a store operation failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum StoreError {
         remedy: &'static str,
         /// The error of the database.
         #[source]
-        source: Cause,
+        source: SharedError,
     },
     /// Another process held the store for too long.
     #[error("the store {place} was busy for too long while trying to {attempt}{}", after(holder.as_deref()))]
@@ -50,7 +50,7 @@ pub enum StoreError {
         place: String,
         /// The error of the database.
         #[source]
-        source: Cause,
+        source: SharedError,
     },
     /// The database file is corrupt.
     #[error("the store {place} is damaged")]
@@ -59,7 +59,7 @@ pub enum StoreError {
         place: String,
         /// The error of the database.
         #[source]
-        source: Cause,
+        source: SharedError,
     },
     /// A newer program version wrote the store.
     #[error("the store {place} has schema {found}, but this program supports schemas up to {known}")]
@@ -131,7 +131,7 @@ pub enum StoreError {
         attempt: &'static str,
         /// The error of the database.
         #[source]
-        source: Cause,
+        source: SharedError,
     },
 }
 

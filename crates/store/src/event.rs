@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use drydock_domain::{Event, Plan, PlanId, RunId, StoredEvent};
 use serde_json::Value as Json;
 
-use crate::store::Engine;
+use crate::store::StoreEngine;
 use crate::tx::{BoxFuture, Tx};
 use crate::value::{Row, Statement, Value};
 use crate::{EventBatch, Store, StoreError};
@@ -23,13 +23,13 @@ pub struct EventFilter {
 }
 
 /// The subject of an event.
-pub(crate) struct About {
+pub(crate) struct EventSubject {
     plan: Option<String>,
     run: Option<RunId>,
     revision: Option<i64>,
 }
 
-impl About {
+impl EventSubject {
     pub(crate) fn nothing() -> Self {
         Self { plan: None, run: None, revision: None }
     }
@@ -55,12 +55,12 @@ const APPEND_ONCE: &str = "INSERT INTO events (at, kind, plan, run, revision, de
     VALUES (drydock_now(), $1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
 
 /// Returns the statement that appends an event.
-pub(crate) fn append(about: &About, event: &Event) -> Statement {
+pub(crate) fn append(about: &EventSubject, event: &Event) -> Statement {
     append_with(about, event, [])
 }
 
 /// Returns the statements that append the events of a batch, each of them once.
-pub(crate) fn append_once(about: &About, batch: &EventBatch) -> Vec<Statement> {
+pub(crate) fn append_once(about: &EventSubject, batch: &EventBatch) -> Vec<Statement> {
     let one = |(place, event): (usize, &Event)| {
         let [kind, plan, run, revision, details] = params(about, event, event.details());
         let key = format!("{}.{place}", batch.key).into();
@@ -71,7 +71,7 @@ pub(crate) fn append_once(about: &About, batch: &EventBatch) -> Vec<Statement> {
 
 /// Returns the statement that appends an event with additional details.
 pub(crate) fn append_with<const N: usize>(
-    about: &About,
+    about: &EventSubject,
     event: &Event,
     more: [(&'static str, Json); N],
 ) -> Statement {
@@ -82,7 +82,7 @@ pub(crate) fn append_with<const N: usize>(
     Statement::new(APPEND, params(about, event, details))
 }
 
-fn params(about: &About, event: &Event, details: Json) -> [Value; 5] {
+fn params(about: &EventSubject, event: &Event, details: Json) -> [Value; 5] {
     [
         event.kind().into(),
         about.plan.clone().into(),
@@ -151,8 +151,8 @@ impl Store {
     /// Makes sure that all events committed before the call have a number.
     pub(crate) async fn number_events(&self) -> Result<(), StoreError> {
         match self.engine() {
-            Engine::Sqlite(_) => Ok(()),
-            Engine::Postgres(postgres) => postgres.number_pending().await,
+            StoreEngine::Sqlite(_) => Ok(()),
+            StoreEngine::Postgres(postgres) => postgres.number_pending().await,
         }
     }
 }

@@ -14,7 +14,7 @@ pub(crate) const PAGE_MAX: i64 = 1000;
 
 /// The result of a lookup by id prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found<T> {
+pub enum PrefixMatch<T> {
     /// Exactly one match.
     One(T),
     /// No match.
@@ -57,14 +57,14 @@ pub(crate) async fn by_prefix<T>(
     prefix: &IdPrefix,
     sql: &'static str,
     item: impl Fn(&Row) -> Result<T, StoreError>,
-) -> Result<Found<T>, StoreError> {
+) -> Result<PrefixMatch<T>, StoreError> {
     let rows = tx.last(Statement::new(sql, [prefix.first().into(), prefix.beyond().into()])).await?;
     match rows.as_slice() {
-        [] => Ok(Found::None),
-        [row] => item(row).map(Found::One),
+        [] => Ok(PrefixMatch::None),
+        [row] => item(row).map(PrefixMatch::One),
         several => {
             let named = several.iter().take(NAMED_MAX).map(|row| row.text(0).map(str::to_owned));
-            named.collect::<Result<_, _>>().map(Found::Many)
+            named.collect::<Result<_, _>>().map(PrefixMatch::Many)
         }
     }
 }

@@ -5,7 +5,7 @@ use drydock_domain::{LockId, ProcessIdentity};
 
 use crate::lease::identity_text;
 use crate::plan::row::parse;
-use crate::tx::{BoxFuture, Tx, Verdict};
+use crate::tx::{BoxFuture, Tx, TxOutcome};
 use crate::value::{Row, Statement, Value};
 use crate::{Store, StoreError};
 
@@ -54,7 +54,7 @@ fn grouped(rows: &[Row]) -> Result<Vec<HoldingProcess>, StoreError> {
     Ok(found)
 }
 
-async fn free(tx: &mut Tx<'_>, gone: HoldingProcess) -> Result<Verdict<usize>, StoreError> {
+async fn free(tx: &mut Tx<'_>, gone: HoldingProcess) -> Result<TxOutcome<usize>, StoreError> {
     let process = identity_text(&gone.process);
     let claims = "UPDATE outbox SET ready_at = drydock_now(), claimed_by = NULL, process = NULL
         WHERE process = $1 AND claimed_by IS NOT NULL";
@@ -73,5 +73,5 @@ async fn free(tx: &mut Tx<'_>, gone: HoldingProcess) -> Result<Verdict<usize>, S
     let freed_at = statements.len();
     statements.push(Statement::new(claims, [process.as_str().into()]));
     let answers = tx.finish(statements).await?;
-    Ok(Verdict::Keep(if freed_at == 0 { 0 } else { answers.first().map_or(0, Vec::len) }))
+    Ok(TxOutcome::Keep(if freed_at == 0 { 0 } else { answers.first().map_or(0, Vec::len) }))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::plan::row::{PLAN_COLUMNS, plan_from};
-use crate::store::Engine;
+use crate::store::StoreEngine;
 use crate::tx::{BoxFuture, Tx};
 use crate::value::{Statement, Value};
 use crate::{Store, StoreError};
@@ -37,8 +37,8 @@ impl Store {
         let store = self.clone();
         Box::pin(async move {
             match self.engine() {
-                Engine::Postgres(_) => self.read(|tx| Box::pin(counts(tx))).await,
-                Engine::Sqlite(_) => {
+                StoreEngine::Postgres(_) => self.read(|tx| Box::pin(counts(tx))).await,
+                StoreEngine::Sqlite(_) => {
                     on_own_thread(move || store.on_sqlite(|sqlite| sqlite.read(|tx| Box::pin(counts(tx)))))
                         .await
                 }
@@ -49,8 +49,8 @@ impl Store {
     /// Returns the version of the schema.
     pub fn schema_version(&self) -> i64 {
         match self.engine() {
-            Engine::Sqlite(_) => crate::sqlite::schema_known(),
-            Engine::Postgres(_) => crate::postgres::schema_known(),
+            StoreEngine::Sqlite(_) => crate::sqlite::schema_known(),
+            StoreEngine::Postgres(_) => crate::postgres::schema_known(),
         }
     }
 
@@ -58,8 +58,8 @@ impl Store {
     pub fn engine_version(&self) -> BoxFuture<'_, Result<String, StoreError>> {
         Box::pin(async move {
             match self.engine() {
-                Engine::Sqlite(_) => Ok(format!("SQLite {}", crate::sqlite::engine_version())),
-                Engine::Postgres(_) => {
+                StoreEngine::Sqlite(_) => Ok(format!("SQLite {}", crate::sqlite::engine_version())),
+                StoreEngine::Postgres(_) => {
                     self.read(|tx| {
                         Box::pin(async move {
                             let rows = tx.last(Statement::new("SELECT version()", [])).await?;
@@ -77,8 +77,8 @@ impl Store {
         let store = self.clone();
         Box::pin(async move {
             match self.engine() {
-                Engine::Postgres(_) => self.read(|tx| Box::pin(check(tx))).await,
-                Engine::Sqlite(_) => {
+                StoreEngine::Postgres(_) => self.read(|tx| Box::pin(check(tx))).await,
+                StoreEngine::Sqlite(_) => {
                     on_own_thread(move || {
                         store.on_sqlite(|sqlite| {
                             let mut problems = sqlite.integrity()?;
@@ -105,8 +105,8 @@ impl Store {
         work: impl FnOnce(&crate::sqlite::Sqlite) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         match self.engine() {
-            Engine::Sqlite(sqlite) => work(sqlite),
-            Engine::Postgres(_) => Err(StoreError::Unsupported {
+            StoreEngine::Sqlite(sqlite) => work(sqlite),
+            StoreEngine::Postgres(_) => Err(StoreError::Unsupported {
                 attempt: "back up to a file",
                 reason: "use pg_dump, which copies a PostgreSQL database while it is in use",
             }),

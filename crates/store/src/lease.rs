@@ -10,7 +10,7 @@ use drydock_domain::{
 };
 
 use crate::lock::{LOCK_COLUMNS, lock_from};
-use crate::tx::{BoxFuture, Ending, Tx, Verdict};
+use crate::tx::{BatchEnd, BoxFuture, Tx, TxOutcome};
 use crate::value::Statement;
 use crate::{Store, StoreError};
 
@@ -41,7 +41,7 @@ pub enum Renewed {
 #[derive(Debug)]
 pub struct PlanLease {
     plan: PlanId,
-    grip: Grip,
+    grip: LeaseKey,
     /// Number of event batches created under this lease.
     batches: AtomicU64,
 }
@@ -60,12 +60,12 @@ pub struct EventBatch {
 #[derive(Debug)]
 pub struct ProjectLease {
     project: Name,
-    grip: Grip,
+    grip: LeaseKey,
 }
 
 /// The data that identifies a lease in its lock row: scope, key, owner and fence.
 #[derive(Debug, Clone)]
-pub(crate) struct Grip {
+pub(crate) struct LeaseKey {
     pub(crate) scope: LockScope,
     pub(crate) key: String,
     pub(crate) owner: String,
@@ -74,7 +74,7 @@ pub(crate) struct Grip {
 
 /// The leases under which a transition is committed.
 #[derive(Debug, Clone, Copy)]
-pub enum Warrant<'a> {
+pub enum Leases<'a> {
     /// The plan's lease.
     Plan(&'a PlanLease),
     /// The leases of the plan and its project, as needed for landing.
@@ -104,7 +104,7 @@ impl PlanLease {
         EventBatch { key: format!("{}.{number}", self.grip.fence.0), events }
     }
 
-    pub(crate) fn grip(&self) -> &Grip {
+    pub(crate) fn grip(&self) -> &LeaseKey {
         &self.grip
     }
 }
@@ -120,7 +120,7 @@ impl ProjectLease {
         self.grip.fence
     }
 
-    pub(crate) fn grip(&self) -> &Grip {
+    pub(crate) fn grip(&self) -> &LeaseKey {
         &self.grip
     }
 }
@@ -195,17 +195,17 @@ impl Store {
         Box::pin(self.write_for_lock(move |tx| Box::pin(release_all(tx, prefix))))
     }
 
-    pub(crate) fn wanted(&self, scope: LockScope, key: &str, holder: &Holder, ttl: Duration) -> Wanted {
+    pub(crate) fn wanted(&self, scope: LockScope, key: &str, holder: &Holder, ttl: Duration) -> LockRequest {
         let id = lock_id(scope, key, &holder.owner, self.now());
-        Wanted { scope, key: key.to_owned(), id, holder: holder.clone(), ttl: micros(ttl) }
+        LockRequest { scope, key: key.to_owned(), id, holder: holder.clone(), ttl: micros(ttl) }
     }
 
-    fn renew(&self, grip: Grip, ttl: Duration) -> BoxFuture<'_, Result<Renewed, StoreError>> {
+    fn renew(&self, grip: LeaseKey, ttl: Duration) -> BoxFuture<'_, Result<Renewed, StoreError>> {
         let ttl = micros(ttl);
         Box::pin(self.write_for_lock(move |tx| Box::pin(renew(tx, grip, ttl))))
     }
 
-    fn release(&self, grip: Grip) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn release(&self, grip: LeaseKey) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(self.write_for_lock(move |tx| Box::pin(release(tx, grip))))
     }
 }
@@ -232,7 +232,7 @@ fn lock_id(scope: LockScope, key: &str, owner: &str, at: Timestamp) -> LockId {
 }
 
 /// A lock to acquire.
-pub(crate) struct Wanted {
+pub(crate) struct LockRequest {
     scope: LockScope,
     key: String,
     id: LockId,
@@ -249,22 +249,22 @@ const ACQUIRE: &str = "
     WHERE locks.owner IS NULL OR locks.owner = excluded.owner OR locks.expires_at <= drydock_now()
     RETURNING fence";
 
-async fn acquire(tx: &mut Tx<'_>, wanted: Wanted) -> Result<Verdict<Acquired<Grip>>, StoreError> {
+async fn acquire(tx: &mut Tx<'_>, wanted: LockRequest) -> Result<TxOutcome<Acquired<LeaseKey>>, StoreError> {
     tx.quiet();
-    Ok(match seize(tx, &wanted, Ending::Commit).await? {
-        held @ Acquired::Held(_) => Verdict::Keep(held),
-        busy @ Acquired::Busy(_) => Verdict::Undo(busy),
+    Ok(match seize(tx, &wanted, BatchEnd::Commit).await? {
+        held @ Acquired::Held(_) => TxOutcome::Keep(held),
+        busy @ Acquired::Busy(_) => TxOutcome::Undo(busy),
     })
 }
 
 /// Acquires a lock in a transaction. `ending` states whether more statements follow.
 pub(crate) async fn seize(
     tx: &mut Tx<'_>,
-    wanted: &Wanted,
-    ending: Ending,
-) -> Result<Acquired<Grip>, StoreError> {
+    wanted: &LockRequest,
+    ending: BatchEnd,
+) -> Result<Acquired<LeaseKey>, StoreError> {
     for _ in 0..LOOKS_MAX {
-        let Wanted { scope, key, id, holder, ttl } = wanted;
+        let LockRequest { scope, key, id, holder, ttl } = wanted;
         let params = [
             scope.name().into(),
             key.as_str().into(),
@@ -279,7 +279,7 @@ pub(crate) async fn seize(
         if let [row] = tx.one(Statement::new(ACQUIRE, params), ending).await?.as_slice() {
             let fence = Fence(row.int(0)?);
             let (scope, key, owner) = (*scope, key.clone(), holder.owner.clone());
-            return Ok(Acquired::Held(Grip { scope, key, owner, fence }));
+            return Ok(Acquired::Held(LeaseKey { scope, key, owner, fence }));
         }
         let sql =
             format!("SELECT {LOCK_COLUMNS} FROM locks WHERE scope = $1 AND key = $2 AND owner IS NOT NULL");
@@ -297,7 +297,7 @@ pub(crate) async fn seize(
     })
 }
 
-async fn renew(tx: &mut Tx<'_>, grip: Grip, ttl: i64) -> Result<Verdict<Renewed>, StoreError> {
+async fn renew(tx: &mut Tx<'_>, grip: LeaseKey, ttl: i64) -> Result<TxOutcome<Renewed>, StoreError> {
     tx.quiet();
     let sql = "UPDATE locks SET expires_at = drydock_now() + $5
         WHERE scope = $1 AND key = $2 AND owner = $3 AND fence = $4 AND expires_at > drydock_now()
@@ -305,28 +305,28 @@ async fn renew(tx: &mut Tx<'_>, grip: Grip, ttl: i64) -> Result<Verdict<Renewed>
     let params =
         [grip.scope.name().into(), grip.key.into(), grip.owner.into(), grip.fence.0.into(), ttl.into()];
     match tx.last(Statement::new(sql, params)).await?.as_slice() {
-        [row] => Ok(Verdict::Keep(Renewed::Until(row.time(0)?))),
-        _ => Ok(Verdict::Undo(Renewed::Lost)),
+        [row] => Ok(TxOutcome::Keep(Renewed::Until(row.time(0)?))),
+        _ => Ok(TxOutcome::Undo(Renewed::Lost)),
     }
 }
 
-async fn release(tx: &mut Tx<'_>, grip: Grip) -> Result<Verdict<()>, StoreError> {
+async fn release(tx: &mut Tx<'_>, grip: LeaseKey) -> Result<TxOutcome<()>, StoreError> {
     tx.last(releasing(&grip)).await?;
-    Ok(Verdict::Keep(()))
+    Ok(TxOutcome::Keep(()))
 }
 
 /// Returns the statement that releases a lock, if this lease still holds it.
-pub(crate) fn releasing(grip: &Grip) -> Statement {
+pub(crate) fn releasing(grip: &LeaseKey) -> Statement {
     let sql = "UPDATE locks SET owner = NULL, expires_at = 0
         WHERE scope = $1 AND key = $2 AND owner = $3 AND fence = $4";
-    let Grip { scope, key, owner, fence } = grip;
+    let LeaseKey { scope, key, owner, fence } = grip;
     Statement::new(sql, [scope.name().into(), key.as_str().into(), owner.as_str().into(), fence.0.into()])
 }
 
-async fn release_all(tx: &mut Tx<'_>, prefix: String) -> Result<Verdict<usize>, StoreError> {
+async fn release_all(tx: &mut Tx<'_>, prefix: String) -> Result<TxOutcome<usize>, StoreError> {
     let sql = "UPDATE locks SET owner = NULL, expires_at = 0
         WHERE owner IS NOT NULL AND substr(owner, 1, CAST($2 AS INTEGER)) = $1 RETURNING fence";
     let length = i64::try_from(prefix.chars().count()).unwrap_or(i64::MAX);
     let freed = tx.last(Statement::new(sql, [prefix.into(), length.into()])).await?;
-    Ok(Verdict::Keep(freed.len()))
+    Ok(TxOutcome::Keep(freed.len()))
 }

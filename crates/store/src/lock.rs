@@ -3,10 +3,10 @@
 use drydock_domain::{Event, Fence, Holder, IdPrefix, Lock, LockId, LockScope, ProcessIdentity};
 use serde_json::Value as Json;
 
-use crate::event::{About, append_with};
-use crate::find::{Found, by_prefix};
+use crate::event::{EventSubject, append_with};
+use crate::find::{PrefixMatch, by_prefix};
 use crate::plan::row::parse;
-use crate::tx::{BoxFuture, Tx, Verdict};
+use crate::tx::{BoxFuture, Tx, TxOutcome};
 use crate::value::{Row, Statement};
 use crate::{Store, StoreError};
 
@@ -53,7 +53,7 @@ impl Store {
     }
 
     /// Returns the held lock whose id starts with this prefix.
-    pub fn lock_find(&self, prefix: &IdPrefix) -> BoxFuture<'_, Result<Found<Lock>, StoreError>> {
+    pub fn lock_find(&self, prefix: &IdPrefix) -> BoxFuture<'_, Result<PrefixMatch<Lock>, StoreError>> {
         let prefix = prefix.clone();
         Box::pin(self.read(move |tx| Box::pin(async move { by_prefix(tx, &prefix, FIND, lock_from).await })))
     }
@@ -80,15 +80,15 @@ async fn break_lock(
     id: LockId,
     reason: String,
     by: String,
-) -> Result<Verdict<Option<Lock>>, StoreError> {
+) -> Result<TxOutcome<Option<Lock>>, StoreError> {
     let waiting = tx.dialect().for_update();
     let sql = format!("SELECT {LOCK_COLUMNS} FROM locks WHERE id = $1 AND owner IS NOT NULL{waiting}");
     let rows = tx.query(Statement::composed(sql, vec![id.as_str().into()])).await?;
-    let [row] = rows.as_slice() else { return Ok(Verdict::Undo(None)) };
+    let [row] = rows.as_slice() else { return Ok(TxOutcome::Undo(None)) };
     let lock = lock_from(row)?;
     let about = match lock.scope {
-        LockScope::Plan => About::of_stored(tx, &lock.key).await?,
-        LockScope::Project => About::nothing(),
+        LockScope::Plan => EventSubject::of_stored(tx, &lock.key).await?,
+        LockScope::Project => EventSubject::nothing(),
     };
     let event = Event::LockBroken { owner: lock.holder.owner.clone(), reason };
     let more = [
@@ -100,5 +100,5 @@ async fn break_lock(
         "UPDATE locks SET owner = NULL, fence = fence + 1, expires_at = 0 WHERE scope = $1 AND key = $2";
     let free = Statement::new(free, [lock.scope.name().into(), lock.key.as_str().into()]);
     tx.finish(vec![free, append_with(&about, &event, more)]).await?;
-    Ok(Verdict::Keep(Some(lock)))
+    Ok(TxOutcome::Keep(Some(lock)))
 }

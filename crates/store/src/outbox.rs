@@ -8,14 +8,14 @@ use drydock_domain::{Effect, Name, PlanId, ProcessIdentity};
 
 use crate::lease::{identity_text, micros};
 use crate::plan::row::parse;
-use crate::tx::{BoxFuture, Dialect, Tx, Verdict};
+use crate::tx::{BoxFuture, Dialect, Tx, TxOutcome};
 use crate::value::{Row, Statement, Value};
 use crate::{Store, StoreError};
 
 /// The right to perform an effect, for a limited time.
 #[must_use = "a claimed effect is not performed by others until the claim expires"]
 #[derive(Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct EffectClaim {
     /// The plan.
     pub plan: PlanId,
     /// The effect to perform.
@@ -32,17 +32,24 @@ impl Store {
         &self,
         owner: &str,
         ttl: Duration,
-    ) -> BoxFuture<'_, Result<Option<Claim>, StoreError>> {
-        let limits = Limits::default();
-        self.effect_claim_within(&ClaimOrder { owner, process: None, ttl, root: None, limits, without: &[] })
+    ) -> BoxFuture<'_, Result<Option<EffectClaim>, StoreError>> {
+        let limits = PhaseLimits::default();
+        self.effect_claim_within(&ClaimRequest {
+            owner,
+            process: None,
+            ttl,
+            root: None,
+            limits,
+            without: &[],
+        })
     }
 
     /// Like [`Store::effect_claim`], restricted to one plan tree or by limits.
     pub fn effect_claim_within(
         &self,
-        order: &ClaimOrder<'_>,
-    ) -> BoxFuture<'_, Result<Option<Claim>, StoreError>> {
-        let wanted = Wanted {
+        order: &ClaimRequest<'_>,
+    ) -> BoxFuture<'_, Result<Option<EffectClaim>, StoreError>> {
+        let wanted = ClaimQuery {
             owner: order.owner.to_owned(),
             process: order.process.map(identity_text),
             without: order.without.to_vec(),
@@ -55,7 +62,7 @@ impl Store {
 
     /// Returns a claimed effect as if it had never been claimed. Used by a process that cannot perform it, so
     /// that another one can.
-    pub fn effect_give_back(&self, claim: &Claim) -> BoxFuture<'_, Result<(), StoreError>> {
+    pub fn effect_give_back(&self, claim: &EffectClaim) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = "UPDATE outbox SET ready_at = drydock_now(), claimed_by = NULL, process = NULL,
             attempts = attempts - 1 WHERE plan = $1 AND claimed_by = $2 AND attempts = $3";
         let params = [claim.plan.as_str().into(), claim.owner.as_str().into(), claim.attempts.into()];
@@ -63,13 +70,17 @@ impl Store {
         Box::pin(self.write(move |tx| {
             Box::pin(async move {
                 tx.last(statement).await?;
-                Ok(Verdict::Keep(()))
+                Ok(TxOutcome::Keep(()))
             })
         }))
     }
 
     /// Makes a claimed effect due again after a delay. Does nothing if the claim is no longer valid.
-    pub fn effect_defer(&self, claim: &Claim, delay: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
+    pub fn effect_defer(
+        &self,
+        claim: &EffectClaim,
+        delay: Duration,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = "UPDATE outbox SET ready_at = drydock_now() + $4, claimed_by = NULL, process = NULL
             WHERE plan = $1 AND claimed_by = $2 AND attempts = $3";
         let params = [
@@ -83,7 +94,7 @@ impl Store {
             Box::pin(async move {
                 tx.quiet();
                 tx.last(statement).await?;
-                Ok(Verdict::Keep(()))
+                Ok(TxOutcome::Keep(()))
             })
         }))
     }
@@ -91,7 +102,7 @@ impl Store {
 
 /// A worker's request for an effect.
 #[derive(Debug, Clone, Copy)]
-pub struct ClaimOrder<'a> {
+pub struct ClaimRequest<'a> {
     /// The name of the invocation that claims.
     pub owner: &'a str,
     /// The process that claims; when it is gone, its claims are freed.
@@ -101,27 +112,27 @@ pub struct ClaimOrder<'a> {
     /// Only effects of plans in the tree with this root.
     pub root: Option<&'a PlanId>,
     /// Limits on concurrently running phases.
-    pub limits: Limits,
+    pub limits: PhaseLimits,
     /// Projects to exclude.
     pub without: &'a [Name],
 }
 
 /// Limits on concurrently running phases, over all processes; `None` means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct PhaseLimits {
     /// Limit for the whole store.
     pub store: Option<u32>,
     /// Limit per project.
     pub project: Option<u32>,
 }
 
-struct Wanted {
+struct ClaimQuery {
     owner: String,
     process: Option<String>,
     without: Vec<Name>,
     ttl: i64,
     root: Option<String>,
-    limits: Limits,
+    limits: PhaseLimits,
 }
 
 /// The plan's lock is held: its holder is working on it, possibly for longer than a claim lasts, so no other
@@ -134,7 +145,7 @@ const RUNNING: &str = "SELECT count(*) FROM outbox r JOIN plans q ON q.id = r.pl
 /// "drydock" in the key space of advisory locks; the last digit stands for claims.
 const CLAIMS_KEY: i64 = 0x6472_7964_6f63_0003;
 
-impl Wanted {
+impl ClaimQuery {
     /// Returns the statement that claims. It also counts the running phases, so that limits are checked
     /// atomically.
     fn statement(&self, dialect: Dialect) -> Statement {
@@ -179,21 +190,21 @@ impl Wanted {
     }
 }
 
-async fn claim(tx: &mut Tx<'_>, wanted: Wanted) -> Result<Verdict<Option<Claim>>, StoreError> {
+async fn claim(tx: &mut Tx<'_>, wanted: ClaimQuery) -> Result<TxOutcome<Option<EffectClaim>>, StoreError> {
     tx.quiet();
     // Without this lock, two transactions that count concurrently could both see the last free slot.
-    if tx.dialect() == Dialect::Postgres && wanted.limits != Limits::default() {
+    if tx.dialect() == Dialect::Postgres && wanted.limits != PhaseLimits::default() {
         tx.query(Statement::new("SELECT pg_advisory_xact_lock($1)::text", [CLAIMS_KEY.into()])).await?;
     }
     let rows = tx.last(wanted.statement(tx.dialect())).await?;
     match rows.first() {
-        Some(row) => Ok(Verdict::Keep(Some(claim_from(row, wanted.owner)?))),
-        None => Ok(Verdict::Undo(None)),
+        Some(row) => Ok(TxOutcome::Keep(Some(claim_from(row, wanted.owner)?))),
+        None => Ok(TxOutcome::Undo(None)),
     }
 }
 
-fn claim_from(row: &Row, owner: String) -> Result<Claim, StoreError> {
+fn claim_from(row: &Row, owner: String) -> Result<EffectClaim, StoreError> {
     let id = row.text(0)?;
     let plan = id.parse().map_err(|error| StoreError::damaged("outbox", id, format!("{error}")))?;
-    Ok(Claim { plan, effect: parse("outbox", id, row.text(1)?)?, attempts: row.int(2)?, owner })
+    Ok(EffectClaim { plan, effect: parse("outbox", id, row.text(1)?)?, attempts: row.int(2)?, owner })
 }

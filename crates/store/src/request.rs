@@ -5,13 +5,13 @@
 use drydock_domain::{Authority, PlanId};
 
 use crate::plan::row::hold;
-use crate::tx::{BoxFuture, Tx, Verdict};
+use crate::tx::{BoxFuture, Tx, TxOutcome};
 use crate::value::{Row, Statement};
 use crate::{CommitError, Store, StoreError};
 
 /// A request to the holder of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct HolderRequest {
     /// The requested action.
     pub kind: RequestKind,
     /// The caller's reason.
@@ -46,13 +46,17 @@ impl RequestKind {
 
 impl Store {
     /// Stores a request for the plan's holder, replacing an earlier one.
-    pub fn request_put(&self, plan: &PlanId, request: &Request) -> BoxFuture<'_, Result<(), CommitError>> {
+    pub fn request_put(
+        &self,
+        plan: &PlanId,
+        request: &HolderRequest,
+    ) -> BoxFuture<'_, Result<(), CommitError>> {
         let (plan, request) = (plan.clone(), request.clone());
         Box::pin(async move { self.write(move |tx| Box::pin(put(tx, plan, request))).await? })
     }
 
     /// Returns the request to the plan's holder, if there is one.
-    pub fn request_fetch(&self, plan: &PlanId) -> BoxFuture<'_, Result<Option<Request>, StoreError>> {
+    pub fn request_fetch(&self, plan: &PlanId) -> BoxFuture<'_, Result<Option<HolderRequest>, StoreError>> {
         let plan = plan.clone();
         Box::pin(self.read(move |tx| {
             Box::pin(async move {
@@ -68,29 +72,29 @@ impl Store {
 async fn put(
     tx: &mut Tx<'_>,
     plan: PlanId,
-    request: Request,
-) -> Result<Verdict<Result<(), CommitError>>, StoreError> {
+    request: HolderRequest,
+) -> Result<TxOutcome<Result<(), CommitError>>, StoreError> {
     if hold(tx, plan.as_str()).await?.is_none() {
-        return Ok(Verdict::Undo(Err(CommitError::PlanMissing(plan))));
+        return Ok(TxOutcome::Undo(Err(CommitError::PlanMissing(plan))));
     }
     let sql = "INSERT INTO requests (plan, kind, reason, asked_by, asked_via, authority, at)
         VALUES ($1, $2, $3, $4, $5, $6, drydock_now())
         ON CONFLICT (plan) DO UPDATE SET kind = excluded.kind, reason = excluded.reason,
             asked_by = excluded.asked_by, asked_via = excluded.asked_via, authority = excluded.authority,
             at = excluded.at";
-    let Request { kind, reason, by, via, authority } = request;
+    let HolderRequest { kind, reason, by, via, authority } = request;
     let (kind, authority) = (kind.name(), authority.name());
     let params = [plan.as_str().into(), kind.into(), reason.into(), by.into(), via.into(), authority.into()];
     tx.last(Statement::new(sql, params)).await?;
-    Ok(Verdict::Keep(Ok(())))
+    Ok(TxOutcome::Keep(Ok(())))
 }
 
-fn request_from(row: &Row) -> Result<Request, StoreError> {
+fn request_from(row: &Row) -> Result<HolderRequest, StoreError> {
     let plan = row.text(0)?;
     let unknown =
         |what: &str, found: &str| StoreError::damaged("requests", plan, format!("unknown {what} {found:?}"));
     let (kind, authority) = (row.text(1)?, row.text(5)?);
-    Ok(Request {
+    Ok(HolderRequest {
         kind: RequestKind::ALL
             .into_iter()
             .find(|known| known.name() == kind)

@@ -9,8 +9,8 @@ use drydock_domain::Timestamp;
 
 use crate::postgres::{Postgres, Want};
 use crate::sqlite::Sqlite;
-use crate::tx::{BoxFuture, Look, Work};
-use crate::wake::{Bell, Watch};
+use crate::tx::{BoxFuture, ReadFn, WriteFn};
+use crate::wake::{Notifier, Watch};
 use crate::{CrashPoint, StoreError, StoreUrl};
 
 /// Inputs from outside: the clock, connection limits, and the faults of tests.
@@ -46,7 +46,7 @@ impl Options {
 /// A store of plans and everything that belongs to them. Clones are cheap and share the same store.
 #[derive(Clone)]
 pub struct Store {
-    inner: Arc<Inner>,
+    inner: Arc<StoreInner>,
 }
 
 impl fmt::Debug for Store {
@@ -57,7 +57,7 @@ impl fmt::Debug for Store {
 
 /// How commits of other processes are detected.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Reach {
+pub(crate) enum ChangeSource {
     /// The database sends notifications.
     Told,
     /// Waiting tasks poll.
@@ -65,36 +65,36 @@ pub(crate) enum Reach {
 }
 
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct StoreInner {
     shown: String,
-    bell: Bell,
-    engine: Engine,
+    bell: Notifier,
+    engine: StoreEngine,
     clock: fn() -> Timestamp,
 }
 
 #[derive(Debug)]
-pub(crate) enum Engine {
+pub(crate) enum StoreEngine {
     Sqlite(Box<Sqlite>),
     Postgres(Postgres),
 }
 
-impl Inner {
-    pub(crate) fn bell(&self) -> &Bell {
+impl StoreInner {
+    pub(crate) fn bell(&self) -> &Notifier {
         &self.bell
     }
 
-    pub(crate) fn reach(&self) -> Reach {
+    pub(crate) fn reach(&self) -> ChangeSource {
         match &self.engine {
-            Engine::Sqlite(_) => Reach::Polled,
-            Engine::Postgres(_) => Reach::Told,
+            StoreEngine::Sqlite(_) => ChangeSource::Polled,
+            StoreEngine::Postgres(_) => ChangeSource::Told,
         }
     }
 
     /// Wakes the watchers if another process has committed, on a database without notifications.
     pub(crate) fn notice(&self) -> Result<(), StoreError> {
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.notice(),
-            Engine::Postgres(postgres) => {
+            StoreEngine::Sqlite(sqlite) => sqlite.notice(),
+            StoreEngine::Postgres(postgres) => {
                 postgres.listen();
                 Ok(())
             }
@@ -108,16 +108,16 @@ impl Store {
     pub fn open(url: &StoreUrl, options: Options) -> BoxFuture<'static, Result<Store, StoreError>> {
         let url = url.clone();
         Box::pin(async move {
-            let bell = Bell::new();
+            let bell = Notifier::new();
             let engine = match &url {
                 StoreUrl::Sqlite(path) => {
-                    Engine::Sqlite(Box::new(Sqlite::open(path, &options, bell.clone())?))
+                    StoreEngine::Sqlite(Box::new(Sqlite::open(path, &options, bell.clone())?))
                 }
                 StoreUrl::Postgres(address) => {
-                    Engine::Postgres(Postgres::open(address, &options, bell.clone()).await?)
+                    StoreEngine::Postgres(Postgres::open(address, &options, bell.clone()).await?)
                 }
             };
-            let inner = Inner { shown: url.to_string(), bell, engine, clock: options.clock };
+            let inner = StoreInner { shown: url.to_string(), bell, engine, clock: options.clock };
             Ok(Store { inner: Arc::new(inner) })
         })
     }
@@ -131,34 +131,34 @@ impl Store {
         (self.inner.clock)()
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
+    pub(crate) fn engine(&self) -> &StoreEngine {
         &self.inner.engine
     }
 
     /// Like [`Store::write`], for lock renewal and release: does not wait behind other work for a connection.
     pub(crate) async fn write_for_lock<T: Send + 'static>(
         &self,
-        work: impl Work<T>,
+        work: impl WriteFn<T>,
     ) -> Result<T, StoreError> {
         match &self.inner.engine {
-            Engine::Sqlite(sqlite) => sqlite.write(work).await,
-            Engine::Postgres(postgres) => postgres.write(Want::Lock, work).await,
+            StoreEngine::Sqlite(sqlite) => sqlite.write(work).await,
+            StoreEngine::Postgres(postgres) => postgres.write(Want::Lock, work).await,
         }
     }
 
     /// Runs a job in one transaction. The job runs to its end even if the caller is dropped.
-    pub(crate) async fn write<T: Send + 'static>(&self, work: impl Work<T>) -> Result<T, StoreError> {
+    pub(crate) async fn write<T: Send + 'static>(&self, work: impl WriteFn<T>) -> Result<T, StoreError> {
         match &self.inner.engine {
-            Engine::Sqlite(sqlite) => sqlite.write(work).await,
-            Engine::Postgres(postgres) => postgres.write(Want::Work, work).await,
+            StoreEngine::Sqlite(sqlite) => sqlite.write(work).await,
+            StoreEngine::Postgres(postgres) => postgres.write(Want::Work, work).await,
         }
     }
 
     /// Reads at one point in time.
-    pub(crate) async fn read<T: Send + 'static>(&self, look: impl Look<T>) -> Result<T, StoreError> {
+    pub(crate) async fn read<T: Send + 'static>(&self, look: impl ReadFn<T>) -> Result<T, StoreError> {
         match &self.inner.engine {
-            Engine::Sqlite(sqlite) => sqlite.read(look),
-            Engine::Postgres(postgres) => postgres.read(look).await,
+            StoreEngine::Sqlite(sqlite) => sqlite.read(look),
+            StoreEngine::Postgres(postgres) => postgres.read(look).await,
         }
     }
 }

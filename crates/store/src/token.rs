@@ -9,10 +9,10 @@ use drydock_domain::{
 };
 use serde_json::Value as Json;
 
-use crate::event::{About, append_with};
-use crate::find::{Found, by_prefix};
+use crate::event::{EventSubject, append_with};
+use crate::find::{PrefixMatch, by_prefix};
 use crate::lease::micros;
-use crate::tx::{BoxFuture, Tx, Verdict};
+use crate::tx::{BoxFuture, Tx, TxOutcome};
 use crate::value::{Row, Statement, Value};
 use crate::{Store, StoreError};
 
@@ -22,7 +22,7 @@ const USE_EVERY: Duration = Duration::from_secs(59);
 
 /// A token to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewToken {
+pub struct TokenInsert {
     /// Unique id.
     pub id: TokenId,
     /// The digest of its secret, as hexadecimal text.
@@ -65,7 +65,7 @@ pub enum TokenAdded {
 
 /// A revoked token, and the number of tokens revoked with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RevokedToken {
+pub struct Revocation {
     /// The token.
     pub token: Token,
     /// Number of valid sessions revoked with it.
@@ -76,7 +76,7 @@ pub struct RevokedToken {
 
 /// A token with the digest of its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptToken {
+pub struct StoredToken {
     /// The token.
     pub token: Token,
     /// The digest, as hexadecimal text.
@@ -96,27 +96,27 @@ impl Store {
     /// here, or happens after and finds the new token.
     ///
     /// A bearer token expires no later than its maker, and an alert names both.
-    pub fn token_add(&self, new: NewToken) -> BoxFuture<'_, Result<TokenAdded, StoreError>> {
+    pub fn token_add(&self, new: TokenInsert) -> BoxFuture<'_, Result<TokenAdded, StoreError>> {
         Box::pin(self.write(move |tx| {
             Box::pin(async move {
                 let Some(maker) = &new.made_by else {
                     tx.quiet();
                     let rows = tx.last(insertion(new, None)).await?;
-                    return Ok(Verdict::Keep(added(&rows)?));
+                    return Ok(TxOutcome::Keep(added(&rows)?));
                 };
                 let sql = format!(
                     "UPDATE tokens SET name = name WHERE id = $1 AND revoked_at IS NULL
                      RETURNING {COLUMNS}, expires_at - drydock_now()"
                 );
                 let held = tx.query(Statement::composed(sql, vec![maker.as_str().into()])).await?;
-                let Some(held) = held.first() else { return Ok(Verdict::Undo(TokenAdded::MakerEnded)) };
+                let Some(held) = held.first() else { return Ok(TxOutcome::Undo(TokenAdded::MakerEnded)) };
                 let (maker, left) = (token_from(held)?, held.int_or_null(13)?);
                 match new.kind {
                     TokenKind::Bearer => add_below(tx, new, maker, left).await,
                     TokenKind::Machine | TokenKind::Session | TokenKind::Link => {
                         tx.quiet();
                         let rows = tx.last(insertion(new, None)).await?;
-                        Ok(Verdict::Keep(added(&rows)?))
+                        Ok(TxOutcome::Keep(added(&rows)?))
                     }
                 }
             })
@@ -134,13 +134,13 @@ impl Store {
     }
 
     /// Returns the token whose id starts with this prefix.
-    pub fn token_find(&self, prefix: &IdPrefix) -> BoxFuture<'_, Result<Found<Token>, StoreError>> {
+    pub fn token_find(&self, prefix: &IdPrefix) -> BoxFuture<'_, Result<PrefixMatch<Token>, StoreError>> {
         let prefix = prefix.clone();
         Box::pin(self.read(move |tx| Box::pin(async move { by_prefix(tx, &prefix, FIND, token_from).await })))
     }
 
     /// Returns a token with its digest.
-    pub fn token_fetch(&self, id: &TokenId) -> BoxFuture<'_, Result<Option<KeptToken>, StoreError>> {
+    pub fn token_fetch(&self, id: &TokenId) -> BoxFuture<'_, Result<Option<StoredToken>, StoreError>> {
         let id = id.clone();
         Box::pin(self.read(move |tx| {
             Box::pin(async move {
@@ -153,7 +153,7 @@ impl Store {
                 let kept = |row: &Row| {
                     let (token, digest) = (token_from(row)?, row.text(1)?.to_owned());
                     let left = row.int_or_null(14)?.map(|left| Duration::from_micros(left.max(0).unsigned_abs()));
-                    Ok(KeptToken { token, digest, use_due: row.int(13)? != 0, left })
+                    Ok(StoredToken { token, digest, use_due: row.int(13)? != 0, left })
                 };
                 rows.first().map(kept).transpose()
             })
@@ -163,14 +163,14 @@ impl Store {
     /// Revokes a token permanently, together with the tokens and links that it created, the sessions that
     /// those started, and theirs in turn. A token that is already revoked keeps its revocation time. Returns
     /// `None` if the token does not exist.
-    pub fn token_revoke(&self, id: &TokenId) -> BoxFuture<'_, Result<Option<RevokedToken>, StoreError>> {
+    pub fn token_revoke(&self, id: &TokenId) -> BoxFuture<'_, Result<Option<Revocation>, StoreError>> {
         let (revoke, id) = (revocation(id), id.clone());
         Box::pin(self.write(move |tx| {
             Box::pin(async move {
                 tx.quiet();
                 let rows = tx.query(revoke).await?;
                 let Some(token) = rows.first().map(token_from).transpose()? else {
-                    return Ok(Verdict::Undo(None));
+                    return Ok(TxOutcome::Undo(None));
                 };
                 let ended = tx.last(Statement::new(REVOKE_BELOW, [id.as_str().into()])).await?;
                 let (mut sessions_ended, mut tokens_ended) = (0, 0);
@@ -178,7 +178,7 @@ impl Store {
                     sessions_ended += u64::from(row.text(0)? == TokenKind::Session.name());
                     tokens_ended += u64::from(row.text(0)? == TokenKind::Bearer.name());
                 }
-                Ok(Verdict::Keep(Some(RevokedToken { token, sessions_ended, tokens_ended })))
+                Ok(TxOutcome::Keep(Some(Revocation { token, sessions_ended, tokens_ended })))
             })
         }))
     }
@@ -190,7 +190,7 @@ impl Store {
             Box::pin(async move {
                 let rows = tx.query(revoke).await?;
                 let Some(token) = rows.first().map(token_from).transpose()? else {
-                    return Ok(Verdict::Undo(None));
+                    return Ok(TxOutcome::Undo(None));
                 };
                 let ended = tx.query(Statement::new(END_BELOW, [id.as_str().into()])).await?;
                 let mut tokens = Vec::new();
@@ -205,7 +205,7 @@ impl Store {
                 } else {
                     tx.finish(vec![ended_below(&token, &tokens)]).await?;
                 }
-                Ok(Verdict::Keep(Some(token)))
+                Ok(TxOutcome::Keep(Some(token)))
             })
         }))
     }
@@ -263,7 +263,7 @@ impl Store {
             Box::pin(async move {
                 tx.quiet();
                 let rows = tx.last(statement).await?;
-                Ok(Verdict::Keep(rows.first().map(token_from).transpose()?))
+                Ok(TxOutcome::Keep(rows.first().map(token_from).transpose()?))
             })
         }))
     }
@@ -299,7 +299,7 @@ fn ended_below(maker: &Token, tokens: &[(String, String)]) -> Statement {
     );
     let ids: Vec<_> = tokens.iter().map(|(id, _)| id.as_str()).collect();
     let more = [("tokens", Json::from(ids)), ("made_by", Json::from(maker.id.as_str()))];
-    append_with(&About::nothing(), &Event::Alert { priority: "low", text }, more)
+    append_with(&EventSubject::nothing(), &Event::Alert { priority: "low", text }, more)
 }
 
 fn revocation(id: &TokenId) -> Statement {
@@ -312,21 +312,21 @@ fn revocation(id: &TokenId) -> Statement {
 /// Stores a bearer token created with `maker`, which is valid for another `left` microseconds.
 async fn add_below(
     tx: &mut Tx<'_>,
-    new: NewToken,
+    new: TokenInsert,
     maker: Token,
     left: Option<i64>,
-) -> Result<Verdict<TokenAdded>, StoreError> {
+) -> Result<TxOutcome<TokenAdded>, StoreError> {
     if left.is_some_and(|left| left <= 0) {
-        return Ok(Verdict::Undo(TokenAdded::MakerEnded));
+        return Ok(TxOutcome::Undo(TokenAdded::MakerEnded));
     }
     if let (Some(life), Some(left)) = (new.life, left)
         && micros(life) > left
     {
-        return Ok(Verdict::Undo(TokenAdded::Outlives(Duration::from_micros(left.unsigned_abs()))));
+        return Ok(TxOutcome::Undo(TokenAdded::Outlives(Duration::from_micros(left.unsigned_abs()))));
     }
     let until = if new.life.is_none() { maker.expires_at } else { None };
     let rows = tx.query(insertion(new, until)).await?;
-    let TokenAdded::Kept(token) = added(&rows)? else { return Ok(Verdict::Undo(TokenAdded::NameTaken)) };
+    let TokenAdded::Kept(token) = added(&rows)? else { return Ok(TxOutcome::Undo(TokenAdded::NameTaken)) };
     let text = format!(
         "token {} ({}, {}) was created with token {} ({}); revoke either if that was not you",
         token.name,
@@ -336,9 +336,9 @@ async fn add_below(
         maker.id
     );
     let more = [("token", Json::from(token.id.as_str())), ("made_by", Json::from(maker.id.as_str()))];
-    let alert = append_with(&About::nothing(), &Event::Alert { priority: "high", text }, more);
+    let alert = append_with(&EventSubject::nothing(), &Event::Alert { priority: "high", text }, more);
     tx.finish(vec![alert]).await?;
-    Ok(Verdict::Keep(TokenAdded::Kept(token)))
+    Ok(TxOutcome::Keep(TokenAdded::Kept(token)))
 }
 
 fn added(rows: &[Row]) -> Result<TokenAdded, StoreError> {
@@ -348,7 +348,7 @@ fn added(rows: &[Row]) -> Result<TokenAdded, StoreError> {
 
 /// Returns the statement that stores a token. It expires at `until` if given, otherwise after its own
 /// lifetime.
-fn insertion(new: NewToken, until: Option<Timestamp>) -> Statement {
+fn insertion(new: TokenInsert, until: Option<Timestamp>) -> Statement {
     let sql = format!(
         "INSERT INTO tokens (id, digest, name, role, plan, run, kind, created_at, expires_at, made_by)
          VALUES ($1, $2, $3, $4, $5, $6, $7, drydock_now(), coalesce($10, drydock_now() + $8), $9)

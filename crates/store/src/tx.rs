@@ -13,7 +13,7 @@ use crate::value::{Row, Statement};
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The rows of several statements, in order.
-pub(crate) type Answers = Vec<Vec<Row>>;
+pub(crate) type ResultSets = Vec<Vec<Row>>;
 
 /// The database, where one SQL text cannot serve both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Dialect {
 
 /// Whether a batch of statements ends its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum BatchEnd {
     /// More statements follow.
     Open,
     /// These are the last statements; on PostgreSQL the commit is sent with them.
@@ -48,37 +48,37 @@ pub(crate) trait Sql: Send {
     fn pipeline(
         &mut self,
         statements: Vec<Statement>,
-        ending: Ending,
-    ) -> BoxFuture<'_, Result<Answers, StoreError>>;
+        ending: BatchEnd,
+    ) -> BoxFuture<'_, Result<ResultSets, StoreError>>;
 
     fn dialect(&self) -> Dialect;
 }
 
 /// Whether a job's writes are committed or rolled back; both carry the job's result.
 #[derive(Debug)]
-pub(crate) enum Verdict<T> {
+pub(crate) enum TxOutcome<T> {
     Keep(T),
     Undo(T),
 }
 
 /// A write job: the function to run inside one transaction.
-pub(crate) trait Work<T>:
-    for<'a, 'c> FnOnce(&'a mut Tx<'c>) -> BoxFuture<'a, Result<Verdict<T>, StoreError>> + Send + 'static
+pub(crate) trait WriteFn<T>:
+    for<'a, 'c> FnOnce(&'a mut Tx<'c>) -> BoxFuture<'a, Result<TxOutcome<T>, StoreError>> + Send + 'static
 {
 }
 
-impl<T, F> Work<T> for F where
-    F: for<'a, 'c> FnOnce(&'a mut Tx<'c>) -> BoxFuture<'a, Result<Verdict<T>, StoreError>> + Send + 'static
+impl<T, F> WriteFn<T> for F where
+    F: for<'a, 'c> FnOnce(&'a mut Tx<'c>) -> BoxFuture<'a, Result<TxOutcome<T>, StoreError>> + Send + 'static
 {
 }
 
 /// A read: the function to run at one point in time.
-pub(crate) trait Look<T>:
+pub(crate) trait ReadFn<T>:
     for<'a, 'c> FnOnce(&'a mut Tx<'c>) -> BoxFuture<'a, Result<T, StoreError>> + Send + 'static
 {
 }
 
-impl<T, F> Look<T> for F where
+impl<T, F> ReadFn<T> for F where
     F: for<'a, 'c> FnOnce(&'a mut Tx<'c>) -> BoxFuture<'a, Result<T, StoreError>> + Send + 'static
 {
 }
@@ -88,19 +88,19 @@ pub(crate) struct Tx<'c> {
     sql: Box<dyn Sql + 'c>,
     faults: Faults,
     armed: bool,
-    noise: Noise,
+    noise: WakeMode,
 }
 
 /// Whether the commit wakes the watchers of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Noise {
+pub(crate) enum WakeMode {
     Loud,
     Quiet,
 }
 
 impl<'c> Tx<'c> {
     pub(crate) fn new(sql: Box<dyn Sql + 'c>, faults: Faults) -> Self {
-        Self { sql, faults, armed: false, noise: Noise::Loud }
+        Self { sql, faults, armed: false, noise: WakeMode::Loud }
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
@@ -109,10 +109,10 @@ impl<'c> Tx<'c> {
 
     /// Marks the transaction as one that does not wake watchers.
     pub(crate) fn quiet(&mut self) {
-        self.noise = Noise::Quiet;
+        self.noise = WakeMode::Quiet;
     }
 
-    pub(crate) fn noise(&self) -> Noise {
+    pub(crate) fn noise(&self) -> WakeMode {
         self.noise
     }
 
@@ -122,27 +122,31 @@ impl<'c> Tx<'c> {
     }
 
     pub(crate) async fn query(&mut self, statement: Statement) -> Result<Vec<Row>, StoreError> {
-        self.one(statement, Ending::Open).await
+        self.one(statement, BatchEnd::Open).await
     }
 
     /// Runs one statement; `ending` states whether more statements follow.
-    pub(crate) async fn one(&mut self, statement: Statement, ending: Ending) -> Result<Vec<Row>, StoreError> {
+    pub(crate) async fn one(
+        &mut self,
+        statement: Statement,
+        ending: BatchEnd,
+    ) -> Result<Vec<Row>, StoreError> {
         let mut answers = self.sql.pipeline(vec![statement], ending).await?;
         Ok(answers.pop().unwrap_or_default())
     }
 
-    pub(crate) async fn pipeline(&mut self, statements: Vec<Statement>) -> Result<Answers, StoreError> {
-        self.sql.pipeline(statements, Ending::Open).await
+    pub(crate) async fn pipeline(&mut self, statements: Vec<Statement>) -> Result<ResultSets, StoreError> {
+        self.sql.pipeline(statements, BatchEnd::Open).await
     }
 
     /// Runs one statement, usually the last of the transaction.
     pub(crate) async fn last(&mut self, statement: Statement) -> Result<Vec<Row>, StoreError> {
-        self.one(statement, Ending::Commit).await
+        self.one(statement, BatchEnd::Commit).await
     }
 
     /// Runs statements in order, as the last ones of the transaction.
-    pub(crate) async fn finish(&mut self, statements: Vec<Statement>) -> Result<Answers, StoreError> {
-        self.sql.pipeline(statements, Ending::Commit).await
+    pub(crate) async fn finish(&mut self, statements: Vec<Statement>) -> Result<ResultSets, StoreError> {
+        self.sql.pipeline(statements, BatchEnd::Commit).await
     }
 
     /// Marks this transaction as the commit of a transition, to which requested faults apply.
@@ -150,7 +154,7 @@ impl<'c> Tx<'c> {
         self.armed = self.faults.arm();
         if self.armed {
             // Makes the transaction begin, so that the first crash point is inside it.
-            self.sql.pipeline(Vec::new(), Ending::Open).await?;
+            self.sql.pipeline(Vec::new(), BatchEnd::Open).await?;
         }
         self.point(CrashPoint::AfterBegin)
     }
@@ -161,7 +165,7 @@ impl<'c> Tx<'c> {
     }
 
     /// Runs the steps of a transition: all at once with the commit, or one by one if a fault was requested.
-    pub(crate) async fn finish_steps(&mut self, steps: Vec<Step>) -> Result<(), StoreError> {
+    pub(crate) async fn finish_steps(&mut self, steps: Vec<CommitStep>) -> Result<(), StoreError> {
         if !self.armed {
             let statements = steps.into_iter().flat_map(|step| step.statements).collect();
             return self.finish(statements).await.map(drop);
@@ -175,7 +179,7 @@ impl<'c> Tx<'c> {
 }
 
 /// The statements of one step of a transition, and the crash point after them.
-pub(crate) struct Step {
+pub(crate) struct CommitStep {
     pub(crate) statements: Vec<Statement>,
     pub(crate) then: CrashPoint,
 }

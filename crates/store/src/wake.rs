@@ -7,18 +7,18 @@ use drydock_domain::told;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use crate::store::{Inner, Reach};
+use crate::store::{ChangeSource, StoreInner};
 
 /// Polling interval for commits of other processes on SQLite; one poll takes about a microsecond.
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// Notifies the watchers after every detected commit.
 #[derive(Debug, Clone)]
-pub(crate) struct Bell {
+pub(crate) struct Notifier {
     rung: Arc<watch::Sender<u64>>,
 }
 
-impl Bell {
+impl Notifier {
     pub(crate) fn new() -> Self {
         Self { rung: Arc::new(watch::Sender::new(0)) }
     }
@@ -40,12 +40,12 @@ impl Bell {
 /// Waits for commits of this process or any other.
 #[derive(Debug)]
 pub struct Watch {
-    store: Arc<Inner>,
+    store: Arc<StoreInner>,
     heard: watch::Receiver<u64>,
 }
 
 impl Watch {
-    pub(crate) fn new(store: Arc<Inner>) -> Self {
+    pub(crate) fn new(store: Arc<StoreInner>) -> Self {
         // Polls now, so that earlier commits of other processes do not count as a change later.
         notice(&store);
         let heard = store.bell().listen();
@@ -56,10 +56,10 @@ impl Watch {
     pub async fn changed(&mut self, limit: Duration) {
         let deadline = Instant::now() + limit;
         match self.store.reach() {
-            Reach::Told => {
+            ChangeSource::Told => {
                 timeout_at(deadline, self.heard.changed()).await.ok();
             }
-            Reach::Polled => loop {
+            ChangeSource::Polled => loop {
                 let next = deadline.min(Instant::now() + POLL_EVERY);
                 tokio::select! {
                     biased;
@@ -76,7 +76,7 @@ impl Watch {
     }
 }
 
-fn notice(store: &Inner) {
+fn notice(store: &StoreInner) {
     if let Err(error) = store.notice() {
         tracing::warn!(error = %told(&error), "could not poll for changes of other processes");
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use drydock_domain::{Command, Enforcement, Phase, Remains, RunId, Start, TakeOverCause, decide};
-use drydock_store::{PlanLease, Store, StoreUrl, Warrant};
+use drydock_store::{Leases, PlanLease, Store, StoreUrl};
 use drydock_testkit::postgres;
 
 use crate::measure::{Promise, SPELL, Table, median};
@@ -94,7 +94,7 @@ async fn write(store: &Store, lease: &PlanLease, began: Instant) -> u64 {
         for command in [start, Command::TakeOver(TakeOverCause::Interrupted, Remains::Work(None))] {
             let context = seed::context(seed::scattered(number));
             let judge = Box::new(move |snapshot: &_| decide(snapshot, command, &context));
-            store.plan_transact(Warrant::Plan(lease), judge).await.unwrap();
+            store.plan_transact(Leases::Plan(lease), judge).await.unwrap();
             count += 1;
         }
     }

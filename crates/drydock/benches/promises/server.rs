@@ -14,7 +14,7 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::routing::get;
 use drydock_domain::{Command as Order, Enforcement, Phase, Remains, RunId, Start, TakeOverCause, decide};
-use drydock_store::{PlanLease, Store, StoreUrl, Warrant};
+use drydock_store::{Leases, PlanLease, Store, StoreUrl};
 use drydock_testkit::postgres;
 
 use crate::measure::{Promise, SPELL, Table, median};
@@ -161,7 +161,7 @@ async fn delays(server: &Server, store: &Store, lease: &PlanLease) -> (Vec<f64>,
             let context = seed::context(seed::scattered(number as u128 + 2_000_000));
             let judge = Box::new(move |snapshot: &_| decide(snapshot, order, &context));
             let began = Instant::now();
-            store.plan_transact(Warrant::Plan(lease), judge).await.unwrap();
+            store.plan_transact(Leases::Plan(lease), judge).await.unwrap();
             let ended = Instant::now();
             let (_, came) = heard.recv_timeout(Duration::from_secs(20)).unwrap();
             committed.push((ended - began).as_secs_f64() * 1e3);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use drydock_agent::{AgentSpec, Sandbox, presets};
 use drydock_api::{Code, Problem, Remote};
 use drydock_domain::Profile;
-use drydock_engine::{CaptureBounds, Hook, Limits, Settings, SubplanLimits};
+use drydock_engine::{CaptureBounds, Hook, PhaseLimits, Settings, SubplanLimits};
 use serde::Deserialize;
 
 use super::capture;
@@ -51,7 +51,7 @@ pub(crate) struct Config {
     /// Limits on the width and depth of subplans.
     pub(crate) subplans: SubplanLimits,
     /// The maximum number of phases that run at the same time.
-    pub(crate) limits: Limits,
+    pub(crate) limits: PhaseLimits,
     /// Limits on the changed files that a capture takes.
     pub(crate) capture: CaptureBounds,
     /// How many days the logs of a plan are kept after it has ended.
@@ -77,7 +77,7 @@ impl Default for Config {
             connections: None,
             hooks: Vec::new(),
             subplans: SubplanLimits::default(),
-            limits: Limits::default(),
+            limits: PhaseLimits::default(),
             capture: CaptureBounds::default(),
             logs_keep_days: Settings::LOGS_KEEP_DAYS,
             server: Server::default(),

@@ -1,6 +1,6 @@
 //! `[subplans]` and `[limits]`: the width and depth of subplans, and the number of concurrent phases.
 
-use drydock_engine::{Limits, SubplanLimits};
+use drydock_engine::{PhaseLimits, SubplanLimits};
 use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize)]
@@ -33,13 +33,13 @@ impl Written {
 }
 
 impl WrittenLimits {
-    pub(super) fn resolve(self) -> Result<Limits, String> {
+    pub(super) fn resolve(self) -> Result<PhaseLimits, String> {
         let Self { running, running_per_project } = self;
         for (key, given) in [("running", running), ("running_per_project", running_per_project)] {
             if given == Some(0) {
                 return Err(format!("[limits] {key} = 0 would prevent all runs"));
             }
         }
-        Ok(Limits { store: running, project: running_per_project })
+        Ok(PhaseLimits { store: running, project: running_per_project })
     }
 }

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use drydock_api as api;
 use drydock_domain::{ChangesetId, IdPrefix};
 use drydock_engine::{EngineError, Interest, PatternError};
-use drydock_store::Found;
+use drydock_store::PrefixMatch;
 
 use super::extract::{Answer, Path, Query, Refused, Sent, invalid, limit};
 use super::router::Shared;
@@ -106,9 +106,9 @@ pub(super) async fn changeset(State(shared): State<Shared>, Path(id): Path) -> A
     let absent = || Refused::from(EngineError::absent("changeset", &id));
     let prefix = IdPrefix::parse(&id, ChangesetId::PREFIX, "changeset").map_err(|_| absent())?;
     match shared.engine.store().changeset_find(&prefix).await? {
-        Found::One(changeset) => Ok(Sent(api::OneChangeset { changeset: view::changeset(changeset) })),
-        Found::None => Err(absent()),
-        Found::Many(candidates) => {
+        PrefixMatch::One(changeset) => Ok(Sent(api::OneChangeset { changeset: view::changeset(changeset) })),
+        PrefixMatch::None => Err(absent()),
+        PrefixMatch::Many(candidates) => {
             Err(EngineError::Ambiguous { kind: "changeset", given: id, candidates }.into())
         }
     }

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use drydock_api::{Code, Problem};
 use drydock_domain::{Token, told};
 use drydock_engine::shield;
-use drydock_store::{AnswerClaim, KeptAnswer, Keyed, StoreError};
+use drydock_store::{IdempotencyClaim, KeyState, StoreError, StoredResponse};
 use ring::digest::{Context, SHA256};
 
 use super::extract::{Refused, refused, whole};
@@ -78,14 +78,14 @@ async fn once(shared: &Shared, key: String, request: Request, next: Next) -> Res
     let store = shared.engine.store();
     let asked = shared.engine.keyed_request(key, fingerprint);
     let claim = match store.answer_claim(asked, CLAIM_TTL, KEPT).await? {
-        Keyed::New(claim) => claim,
-        Keyed::CutShort(claim) if is_repeatable => claim,
-        Keyed::CutShort(claim) => {
+        KeyState::New(claim) => claim,
+        KeyState::CutShort(claim) if is_repeatable => claim,
+        KeyState::CutShort(claim) => {
             store.answer_abandon(claim).await?;
             return Err(unknown());
         }
-        Keyed::Answered(answer) => return Ok(replayed(answer)),
-        Keyed::UnderWay => {
+        KeyState::Answered(answer) => return Ok(replayed(answer)),
+        KeyState::UnderWay => {
             let text = "a request with this key is still running";
             return Err(refused(
                 Code::RequestUnderWay,
@@ -93,7 +93,7 @@ async fn once(shared: &Shared, key: String, request: Request, next: Next) -> Res
                 "send it again in a second to get its response",
             ));
         }
-        Keyed::Taken => {
+        KeyState::Taken => {
             let text =
                 "this key was used for another request: the token, method, URL, If-Match or body differ";
             return Err(refused(Code::KeyReused, text, "use a new key for a new request"));
@@ -109,7 +109,7 @@ async fn once(shared: &Shared, key: String, request: Request, next: Next) -> Res
 }
 
 /// Renews a claim while it is polled.
-async fn keep(shared: &Shared, claim: &AnswerClaim) -> Infallible {
+async fn keep(shared: &Shared, claim: &IdempotencyClaim) -> Infallible {
     loop {
         tokio::time::sleep(CLAIM_RENEW).await;
         if let Err(error) = shared.engine.store().answer_renew(claim, CLAIM_TTL).await {
@@ -125,7 +125,7 @@ fn unknown() -> Refused {
 
 /// Stores the answer of a request that succeeded or was refused permanently. After an internal failure, the outcome
 /// stays unknown.
-async fn settle(shared: &Shared, claim: AnswerClaim, response: Response) -> Result<Response, Refused> {
+async fn settle(shared: &Shared, claim: IdempotencyClaim, response: Response) -> Result<Response, Refused> {
     let (head, body) = response.into_parts();
     let store = shared.engine.store();
     let Ok(body) = to_bytes(body, ANSWER_MAX).await else {
@@ -145,7 +145,7 @@ async fn settle(shared: &Shared, claim: AnswerClaim, response: Response) -> Resu
         Fate::Final if is_secret => store.answer_forget(claim).await,
         Fate::Final => {
             let body = String::from_utf8_lossy(&body).into_owned();
-            let answer = KeptAnswer { status: head.status.as_u16(), media: media.to_owned(), body };
+            let answer = StoredResponse { status: head.status.as_u16(), media: media.to_owned(), body };
             store.answer_keep(claim, answer).await
         }
         Fate::Passing => store.answer_forget(claim).await,
@@ -180,7 +180,7 @@ fn fate(status: StatusCode, body: &Bytes) -> Fate {
     }
 }
 
-fn replayed(answer: KeptAnswer) -> Response {
+fn replayed(answer: StoredResponse) -> Response {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = (status, answer.body).into_response();
     response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));

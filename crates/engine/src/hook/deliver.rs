@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use drydock_domain::{Name, StoredEvent, told};
-use drydock_store::{Delivery, DeliveryClaim, EventFilter, StoreError, Tenure, Told};
+use drydock_store::{ClaimStatus, Delivery, DeliveryClaim, DeliveryOutcome, EventFilter, StoreError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -215,14 +215,14 @@ impl<'e> Courier<'e> {
             sent = self.engine.tell(self.hook, event) => Some(self.verdict(seq, claim.attempts, sent)),
             failure = cut => Some(match failure {
                 Some(failure) => self.verdict(seq, claim.attempts, Err(failure)),
-                None => Told::CutShort,
+                None => DeliveryOutcome::CutShort,
             }),
             () = self.keep(&claim) => None,
         };
         let Some(told) = told else { return Ok(Step::Later(LOOK_EVERY)) };
         match store.delivery_settle(&claim, told).await? {
-            Tenure::Kept => Ok(Step::Again),
-            Tenure::Lost => {
+            ClaimStatus::Kept => Ok(Step::Again),
+            ClaimStatus::Lost => {
                 tracing::warn!(hook = %self.hook.name, seq, "the claim was lost; the event may be delivered twice");
                 Ok(Step::Later(LOOK_EVERY))
             }
@@ -260,8 +260,8 @@ impl<'e> Courier<'e> {
         loop {
             tokio::time::sleep(CLAIM_RENEW).await;
             match self.engine.store().delivery_renew(claim, CLAIM_TTL).await {
-                Ok(Tenure::Kept) => {}
-                Ok(Tenure::Lost) => return,
+                Ok(ClaimStatus::Kept) => {}
+                Ok(ClaimStatus::Lost) => return,
                 Err(error) => {
                     tracing::warn!(hook = %self.hook.name, error = %told(&error), "could not renew a claim")
                 }
@@ -269,23 +269,23 @@ impl<'e> Courier<'e> {
         }
     }
 
-    fn verdict(&self, seq: i64, attempts: i64, sent: Result<(), Failure>) -> Told {
+    fn verdict(&self, seq: i64, attempts: i64, sent: Result<(), Failure>) -> DeliveryOutcome {
         let name = &self.hook.name;
         let error = match sent {
             Ok(()) => {
                 tracing::info!(hook = %name, seq, "delivered");
-                return Told::Delivered(seq);
+                return DeliveryOutcome::Delivered(seq);
             }
             Err(Failure(error)) => shortened(error),
         };
         match back_off(attempts) {
             Some(delay) => {
                 tracing::warn!(hook = %name, seq, error, delay_s = delay.as_secs(), "delivery failed; trying again later");
-                Told::Later { error, delay }
+                DeliveryOutcome::Later { error, delay }
             }
             None => {
                 tracing::error!(hook = %name, seq, error, attempts = ATTEMPTS_MAX, "delivery failed permanently");
-                Told::GivenUp { seq, error }
+                DeliveryOutcome::GivenUp { seq, error }
             }
         }
     }

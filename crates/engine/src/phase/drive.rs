@@ -7,7 +7,7 @@ use drydock_domain::{
     Command, Delay, Effect, Enforcement, ErrorClass, Failure, NextPhase, Phase, Plan, PlanId, Project,
     Remains, Start, State, TakeOverCause, due, told,
 };
-use drydock_store::{Limits, Request, RequestKind};
+use drydock_store::{HolderRequest, PhaseLimits, RequestKind};
 use drydock_worktree::StopSignal;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -136,7 +136,7 @@ impl Engine {
         let begins = |plan: &Plan| due(plan) == Some(Effect::DrivePhase(Phase::Execute));
         // Limits on concurrent phases are enforced when work is claimed, so with limits Execute is left to
         // the next claim.
-        let unlimited = self.settings().limits == Limits::default();
+        let unlimited = self.settings().limits == PhaseLimits::default();
         match advanced {
             Ok(plan) if begins(&plan) && unlimited && !stops() => {
                 Some(self.drive_traced(hold, &plan.id, Phase::Execute).await)
@@ -348,7 +348,7 @@ impl Engine {
         hold: &Hold,
         scope: &Scope<'_>,
     ) -> Result<(Command, Caller), EngineError> {
-        let Some(Request { kind, reason, by, via, authority }) =
+        let Some(HolderRequest { kind, reason, by, via, authority }) =
             self.store().request_fetch(&scope.plan.id).await?
         else {
             let command = self.handed_back(hold, &scope.plan, &scope.repository).await?;

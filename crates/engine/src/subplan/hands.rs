@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use drydock_domain::{ChildState, DecisionId, Effect, Plan, PlanId, Refusal};
-use drydock_store::{BoxFuture, ClaimOrder};
+use drydock_store::{BoxFuture, ClaimRequest};
 use futures_util::future::join_all;
 
 use super::tend::is_tended;
@@ -76,7 +76,7 @@ impl Engine {
         let mut watch = self.store().watch();
         let owner = self.identity().holder("work on subplans").owner;
         while !self.stopping().is_cancelled() {
-            let order = ClaimOrder {
+            let order = ClaimRequest {
                 owner: &owner,
                 process: Some(self.identity().process()),
                 ttl: self.settings().lock_ttl,

@@ -1,7 +1,7 @@
 //! Cancels subplans that are no longer needed, down the tree. An interrupted cancellation is continued later.
 
 use drydock_domain::{Authority, Command, Plan, PlanId, told};
-use drydock_store::{Request, RequestKind};
+use drydock_store::{HolderRequest, RequestKind};
 
 use super::tend::Tended;
 use crate::engine::{Engine, WORKER};
@@ -64,7 +64,7 @@ impl Engine {
         if self.store().request_fetch(child).await?.is_none() {
             let (by, via) = (WORKER.to_owned(), WORKER.to_owned());
             let kind = RequestKind::CancelBelow;
-            let request = Request { kind, reason: REASON.to_owned(), by, via, authority: ended_by };
+            let request = HolderRequest { kind, reason: REASON.to_owned(), by, via, authority: ended_by };
             self.store().request_put(child, &request).await?;
         }
         Ok(())

@@ -5,12 +5,12 @@ use drydock_domain::{ChangesetId, PlanId, StoredPlan};
 
 use super::row::{PLAN_COLUMNS, decision_from, plan_from};
 use crate::StoreError;
-use crate::lease::Grip;
+use crate::lease::LeaseKey;
 use crate::tx::{Dialect, Tx};
 use crate::value::{Row, Statement};
 
 /// The data read under a valid lease.
-pub(crate) struct Claimed {
+pub(crate) struct LeasedPlan {
     pub(crate) snapshot: Option<StoredPlan>,
     /// The open changesets of the plan, with the number of their entries.
     pub(crate) open: Vec<(ChangesetId, i64)>,
@@ -30,8 +30,8 @@ const CHANGESETS: &str = "SELECT id, entries FROM changesets WHERE plan = $1 AND
 pub(crate) async fn claim(
     tx: &mut Tx<'_>,
     plan: &PlanId,
-    grips: &[Grip],
-) -> Result<Option<Claimed>, StoreError> {
+    grips: &[LeaseKey],
+) -> Result<Option<LeasedPlan>, StoreError> {
     let mut statements = match tx.dialect() {
         Dialect::Sqlite => Vec::new(),
         Dialect::Postgres => holding(grips),
@@ -49,13 +49,13 @@ pub(crate) async fn claim(
     let mut next = || answers.next().unwrap_or_default();
     let (plans, decisions, changesets) = (next(), next(), next());
     let open = changesets.iter().map(open_changeset).collect::<Result<_, _>>()?;
-    Ok(Some(Claimed { snapshot: snapshot_from(&plans, &decisions)?, open }))
+    Ok(Some(LeasedPlan { snapshot: snapshot_from(&plans, &decisions)?, open }))
 }
 
 /// Returns the statements that check a lease used by several concurrent writers. Each takes a shared lock on
 /// the lock row, so that no other process can acquire the lock meanwhile. The last statement returns a row if
 /// the lease is valid.
-pub(crate) fn shared(tx: &Tx<'_>, grip: &Grip) -> Vec<Statement> {
+pub(crate) fn shared(tx: &Tx<'_>, grip: &LeaseKey) -> Vec<Statement> {
     let hold = "SELECT 1 FROM locks WHERE scope = $1 AND key = $2 FOR SHARE";
     match tx.dialect() {
         Dialect::Sqlite => vec![current(grip)],
@@ -63,18 +63,18 @@ pub(crate) fn shared(tx: &Tx<'_>, grip: &Grip) -> Vec<Statement> {
     }
 }
 
-fn holding(grips: &[Grip]) -> Vec<Statement> {
+fn holding(grips: &[LeaseKey]) -> Vec<Statement> {
     let hold = "SELECT 1 FROM locks WHERE scope = $1 AND key = $2 FOR UPDATE";
     // The plan's row needs no lock of its own: every writer of it holds the lock row first.
     grips.iter().map(|grip| on_row(hold, grip)).collect()
 }
 
-fn on_row(sql: &'static str, grip: &Grip) -> Statement {
+fn on_row(sql: &'static str, grip: &LeaseKey) -> Statement {
     Statement::new(sql, [grip.scope.name().into(), grip.key.as_str().into()])
 }
 
-fn current(grip: &Grip) -> Statement {
-    let Grip { scope, key, owner, fence } = grip;
+fn current(grip: &LeaseKey) -> Statement {
+    let LeaseKey { scope, key, owner, fence } = grip;
     let params = [scope.name().into(), key.as_str().into(), owner.as_str().into(), fence.0.into()];
     Statement::new(CURRENT, params)
 }

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use drydock_domain::{Decided, Holder, LockScope, Plan, PlanId, Refusal, StoredPlan, Transition};
 
-use super::claim::{Claimed, claim};
+use super::claim::{LeasedPlan, claim};
 use super::write::steps;
 use crate::crash::CrashPoint;
 use crate::enforcement::record;
-use crate::event::{About, append, append_once};
-use crate::lease::{Acquired, Grip, Wanted, releasing, seize};
-use crate::tx::{BoxFuture, Ending, Tx, Verdict};
+use crate::event::{EventSubject, append, append_once};
+use crate::lease::{Acquired, LeaseKey, LockRequest, releasing, seize};
+use crate::tx::{BatchEnd, BoxFuture, Tx, TxOutcome};
 use crate::value::Statement;
-use crate::{CommitError, EventBatch, PlanLease, Store, StoreError, Warrant};
+use crate::{CommitError, EventBatch, Leases, PlanLease, Store, StoreError};
 
 /// Decides on a stored plan, inside the transaction that writes the result.
 pub type Decide = Box<dyn FnOnce(&StoredPlan) -> Result<Decided, Refusal> + Send>;
@@ -24,19 +24,19 @@ pub struct Committed {
     /// The plan as it is stored now.
     pub plan: Plan,
     /// Whether this commit changed it.
-    pub change: Change,
+    pub change: PlanChange,
 }
 
 /// Whether a command changed the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum PlanChange {
     /// The plan was changed.
     Changed,
     /// The command had already taken effect.
     Already,
 }
 
-type Outcome<T> = Result<Verdict<Result<T, CommitError>>, StoreError>;
+type CommitResult<T> = Result<TxOutcome<Result<T, CommitError>>, StoreError>;
 
 impl Store {
     /// Commits the transition that creates a plan, under the lease of its id.
@@ -52,14 +52,14 @@ impl Store {
     /// Decides on the stored plan and commits the result, under these leases.
     pub fn plan_transact(
         &self,
-        warrant: Warrant<'_>,
+        warrant: Leases<'_>,
         decide: Decide,
     ) -> BoxFuture<'_, Result<Committed, CommitError>> {
         let (lease, project) = match warrant {
-            Warrant::Plan(plan) => (plan, None),
-            Warrant::Landing { plan, project } => (plan, Some(project)),
+            Leases::Plan(plan) => (plan, None),
+            Leases::Landing { plan, project } => (plan, Some(project)),
         };
-        let order = Order {
+        let order = CommitRequest {
             plan: lease.plan().clone(),
             grip: lease.grip().clone(),
             project: project.map(|project| project.grip().clone()),
@@ -93,77 +93,77 @@ impl Store {
 }
 
 /// A requested transition.
-struct Order {
+struct CommitRequest {
     plan: PlanId,
-    grip: Grip,
-    project: Option<Grip>,
+    grip: LeaseKey,
+    project: Option<LeaseKey>,
     decide: Decide,
     /// Statements for the same commit. They run if the plan changes, or if a refusal is recorded.
     after: Vec<Statement>,
 }
 
-async fn create(tx: &mut Tx<'_>, plan: PlanId, grip: Grip, transition: Transition) -> Outcome<Plan> {
+async fn create(tx: &mut Tx<'_>, plan: PlanId, grip: LeaseKey, transition: Transition) -> CommitResult<Plan> {
     tx.begin_transition().await?;
     let claimed = claim(tx, &plan, std::slice::from_ref(&grip)).await?;
     let Some(claimed) = claimed else { return lost(plan, &grip) };
     tx.point(CrashPoint::AfterLockCheck)?;
     if claimed.snapshot.is_some() {
-        return Ok(Verdict::Undo(Err(CommitError::PlanExists(plan))));
+        return Ok(TxOutcome::Undo(Err(CommitError::PlanExists(plan))));
     }
     if transition.plan().id != plan {
         // The lease belongs to another plan, so this plan has no valid lease.
         return lost(transition.into_plan().id, &grip);
     }
     tx.finish_steps(steps(&claimed, &transition)?).await?;
-    Ok(Verdict::Keep(Ok(transition.into_plan())))
+    Ok(TxOutcome::Keep(Ok(transition.into_plan())))
 }
 
 async fn alone(
     tx: &mut Tx<'_>,
-    wanted: Wanted,
+    wanted: LockRequest,
     plan: PlanId,
     decide: Decide,
-) -> Outcome<Acquired<Committed>> {
-    let grip = match seize(tx, &wanted, Ending::Open).await? {
+) -> CommitResult<Acquired<Committed>> {
+    let grip = match seize(tx, &wanted, BatchEnd::Open).await? {
         Acquired::Held(grip) => grip,
-        Acquired::Busy(lock) => return Ok(Verdict::Undo(Ok(Acquired::Busy(lock)))),
+        Acquired::Busy(lock) => return Ok(TxOutcome::Undo(Ok(Acquired::Busy(lock)))),
     };
     let after = vec![releasing(&grip)];
-    let order = Order { plan, grip, project: None, decide, after };
+    let order = CommitRequest { plan, grip, project: None, decide, after };
     Ok(match transact(tx, order).await? {
-        Verdict::Keep(answer) => Verdict::Keep(answer.map(Acquired::Held)),
-        Verdict::Undo(answer) => Verdict::Undo(answer.map(Acquired::Held)),
+        TxOutcome::Keep(answer) => TxOutcome::Keep(answer.map(Acquired::Held)),
+        TxOutcome::Undo(answer) => TxOutcome::Undo(answer.map(Acquired::Held)),
     })
 }
 
-async fn transact(tx: &mut Tx<'_>, order: Order) -> Outcome<Committed> {
-    let Order { plan, grip, project, decide, after } = order;
+async fn transact(tx: &mut Tx<'_>, order: CommitRequest) -> CommitResult<Committed> {
+    let CommitRequest { plan, grip, project, decide, after } = order;
     tx.begin_transition().await?;
     let mut grips = vec![grip.clone()];
     grips.extend(project.clone());
     let Some(claimed) = claim(tx, &plan, &grips).await? else { return lost(plan, &grip) };
     tx.point(CrashPoint::AfterLockCheck)?;
-    let Claimed { snapshot: Some(snapshot), .. } = &claimed else {
-        return Ok(Verdict::Undo(Err(CommitError::PlanMissing(plan))));
+    let LeasedPlan { snapshot: Some(snapshot), .. } = &claimed else {
+        return Ok(TxOutcome::Undo(Err(CommitError::PlanMissing(plan))));
     };
     let transition = match decide(snapshot) {
         Ok(Decided::Change(transition)) => transition,
         Ok(Decided::Already) => {
             let plan = snapshot.plan.clone();
-            return Ok(Verdict::Undo(Ok(Committed { plan, change: Change::Already })));
+            return Ok(TxOutcome::Undo(Ok(Committed { plan, change: PlanChange::Already })));
         }
         Err(refusal) => return refused(tx, &snapshot.plan, refusal, after).await,
     };
     let landing = project.is_some_and(|grip| grip.key == snapshot.plan.spec.project.as_str());
     if transition.needs_project() && !landing {
-        return Ok(Verdict::Undo(Err(CommitError::ProjectLockMissing)));
+        return Ok(TxOutcome::Undo(Err(CommitError::ProjectLockMissing)));
     }
     let mut steps = steps(&claimed, &transition)?;
     if let Some(last) = steps.last_mut() {
         last.statements.extend(after);
     }
     tx.finish_steps(steps).await?;
-    Ok(Verdict::Keep(Ok(Committed { plan: transition.into_plan(), change: Change::Changed })))
+    Ok(TxOutcome::Keep(Ok(Committed { plan: transition.into_plan(), change: PlanChange::Changed })))
 }
 
 /// Stores the events of a refusal, if it has any; the plan itself is unchanged.
@@ -172,30 +172,30 @@ async fn refused(
     plan: &Plan,
     refusal: Refusal,
     after: Vec<Statement>,
-) -> Outcome<Committed> {
+) -> CommitResult<Committed> {
     let events = refusal.events();
     if events.is_empty() {
-        return Ok(Verdict::Undo(Err(CommitError::Refused(refusal))));
+        return Ok(TxOutcome::Undo(Err(CommitError::Refused(refusal))));
     }
-    let about = About::plan(plan);
+    let about = EventSubject::plan(plan);
     let mut statements: Vec<_> = events.iter().map(|event| append(&about, event)).collect();
     statements.extend(record(plan, &events)?);
     tx.finish(statements.into_iter().chain(after).collect()).await?;
-    Ok(Verdict::Keep(Err(CommitError::Refused(refusal))))
+    Ok(TxOutcome::Keep(Err(CommitError::Refused(refusal))))
 }
 
-async fn note(tx: &mut Tx<'_>, plan: PlanId, grip: Grip, batch: EventBatch) -> Outcome<()> {
+async fn note(tx: &mut Tx<'_>, plan: PlanId, grip: LeaseKey, batch: EventBatch) -> CommitResult<()> {
     let claimed = claim(tx, &plan, std::slice::from_ref(&grip)).await?;
     let Some(claimed) = claimed else { return lost(plan, &grip) };
     let Some(snapshot) = claimed.snapshot else {
-        return Ok(Verdict::Undo(Err(CommitError::PlanMissing(plan))));
+        return Ok(TxOutcome::Undo(Err(CommitError::PlanMissing(plan))));
     };
-    let mut statements = append_once(&About::plan(&snapshot.plan), &batch);
+    let mut statements = append_once(&EventSubject::plan(&snapshot.plan), &batch);
     statements.extend(record(&snapshot.plan, &batch.events)?);
     tx.finish(statements).await?;
-    Ok(Verdict::Keep(Ok(())))
+    Ok(TxOutcome::Keep(Ok(())))
 }
 
-fn lost<T>(plan: PlanId, grip: &Grip) -> Outcome<T> {
-    Ok(Verdict::Undo(Err(CommitError::LeaseLost { plan, fence: grip.fence })))
+fn lost<T>(plan: PlanId, grip: &LeaseKey) -> CommitResult<T> {
+    Ok(TxOutcome::Undo(Err(CommitError::LeaseLost { plan, fence: grip.fence })))
 }

@@ -6,7 +6,7 @@ use drydock_domain::{IdPrefix, Name, Phase, Plan, PlanId, State, StoredPlan};
 
 use super::claim::snapshot_from;
 use super::row::{PLAN_COLUMNS, plan_from};
-use crate::find::{Found, Page, by_prefix, page_size};
+use crate::find::{Page, PrefixMatch, by_prefix, page_size};
 use crate::tx::{BoxFuture, Dialect, Tx};
 use crate::value::{Statement, Value};
 use crate::{Store, StoreError};
@@ -153,7 +153,7 @@ impl Store {
     }
 
     /// Returns the plan whose id starts with this prefix.
-    pub fn plan_find(&self, prefix: &IdPrefix) -> BoxFuture<'_, Result<Found<Plan>, StoreError>> {
+    pub fn plan_find(&self, prefix: &IdPrefix) -> BoxFuture<'_, Result<PrefixMatch<Plan>, StoreError>> {
         let prefix = prefix.clone();
         Box::pin(self.read(move |tx| {
             Box::pin(async move { by_prefix(tx, &prefix, FIND, |row| plan_from(row, 0)).await })

@@ -6,22 +6,22 @@ use drydock_domain::{
     Transition, due,
 };
 
-use super::claim::Claimed;
+use super::claim::LeasedPlan;
 use super::row::body;
 use crate::StoreError;
 use crate::crash::CrashPoint;
 use crate::enforcement::record;
-use crate::event::{About, append};
-use crate::tx::Step;
+use crate::event::{EventSubject, append};
+use crate::tx::CommitStep;
 use crate::value::{Statement, Value};
 
 /// Returns the steps that write a transition; `before.snapshot` is `None` for a new plan.
-pub(super) fn steps(before: &Claimed, transition: &Transition) -> Result<Vec<Step>, StoreError> {
+pub(super) fn steps(before: &LeasedPlan, transition: &Transition) -> Result<Vec<CommitStep>, StoreError> {
     let plan = transition.plan();
     let snapshot = before.snapshot.as_ref();
     check(snapshot, transition)?;
-    let about = About::plan(plan);
-    let step = |then, statements| Step { statements, then };
+    let about = EventSubject::plan(plan);
+    let step = |then, statements| CommitStep { statements, then };
     let row = match snapshot {
         None => insert(plan)?,
         Some(_) => update(plan)?,
@@ -31,7 +31,7 @@ pub(super) fn steps(before: &Claimed, transition: &Transition) -> Result<Vec<Ste
     events.extend(record(plan, transition.events())?);
     for (child, told) in transition.children() {
         rows.push(insert(child)?);
-        events.extend(told.iter().map(|event| append(&About::plan(child), event)));
+        events.extend(told.iter().map(|event| append(&EventSubject::plan(child), event)));
     }
     let decisions = decisions(snapshot, transition)?;
     let sealed = match plan.stage.state() {
@@ -176,7 +176,7 @@ fn replace(decision: &Decision) -> Result<Statement, StoreError> {
     Ok(Statement::new(sql, [id.into(), status.into(), body("decisions", id, decision)?.into()]))
 }
 
-fn seal(plan: &Plan, open: &[(ChangesetId, i64)], about: &About) -> Vec<Statement> {
+fn seal(plan: &Plan, open: &[(ChangesetId, i64)], about: &EventSubject) -> Vec<Statement> {
     if open.is_empty() {
         return Vec::new();
     }

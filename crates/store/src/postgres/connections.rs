@@ -16,7 +16,7 @@ use tokio_postgres::NoTls;
 use tokio_postgres::error::SqlState;
 
 use super::address::Address;
-use super::engine::Server;
+use super::engine::PgShared;
 use super::fault::no_connection;
 use crate::{StoreError, task};
 
@@ -180,7 +180,7 @@ impl Connections {
 }
 
 /// Starts the task that closes idle connections; it ends with the store.
-pub(crate) fn tidy(server: &Arc<Server>) {
+pub(crate) fn tidy(server: &Arc<PgShared>) {
     let server = Arc::downgrade(server);
     task::start(async move {
         loop {

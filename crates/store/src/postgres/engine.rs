@@ -8,36 +8,36 @@ use tokio::sync::Notify;
 
 use super::address::Address;
 use super::connections::{self, Connections, Want};
-use super::session::{Begin, OnSession, Session};
+use super::session::{PgConnection, PgTx, TxKind};
 use super::{limits, listener, schema, sequencer};
 use crate::crash::{CrashPoint, Faults};
-use crate::tx::{Look, Noise, Tx, Verdict, Work};
-use crate::wake::Bell;
+use crate::tx::{ReadFn, Tx, TxOutcome, WakeMode, WriteFn};
+use crate::wake::Notifier;
 use crate::{Options, StoreError, task};
 
 #[derive(Debug)]
 pub(crate) struct Postgres {
-    server: Arc<Server>,
+    server: Arc<PgShared>,
     listening: Once,
 }
 
 /// State shared by the tasks of a store.
-pub(crate) struct Server {
+pub(crate) struct PgShared {
     pub(crate) address: Address,
-    pub(crate) bell: Bell,
+    pub(crate) bell: Notifier,
     pub(crate) nudge: Arc<Notify>,
     pub(crate) connections: Connections,
     faults: Faults,
     numbering: Once,
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for PgShared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Server").field(&self.address.shown).finish()
     }
 }
 
-impl Drop for Server {
+impl Drop for PgShared {
     fn drop(&mut self) {
         // Wakes the numbering task, so that it notices that the store is gone and ends.
         self.nudge.notify_one();
@@ -45,9 +45,9 @@ impl Drop for Server {
 }
 
 impl Postgres {
-    pub(crate) async fn open(url: &str, options: &Options, bell: Bell) -> Result<Self, StoreError> {
+    pub(crate) async fn open(url: &str, options: &Options, bell: Notifier) -> Result<Self, StoreError> {
         let address = Address::parse(url)?;
-        let server = Server {
+        let server = PgShared {
             connections: Connections::new(&address, options.connections, options.patience)?,
             address,
             bell,
@@ -76,18 +76,18 @@ impl Postgres {
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         want: Want,
-        work: impl Work<T>,
+        work: impl WriteFn<T>,
     ) -> Result<T, StoreError> {
         let server = Arc::clone(&self.server);
         let job = task::start(async move { server.transact(want, work).await });
         job.await.unwrap_or_else(|stopped| Err(StoreError::database("write", stopped)))
     }
 
-    pub(crate) async fn read<T>(&self, look: impl Look<T>) -> Result<T, StoreError> {
+    pub(crate) async fn read<T>(&self, look: impl ReadFn<T>) -> Result<T, StoreError> {
         let client = self.server.client(Want::Work).await?;
-        let mut session = Session::new(client, Begin::Look, &self.server.address.shown);
+        let mut session = PgConnection::new(client, TxKind::Look, &self.server.address.shown);
         let seen = {
-            let mut tx = Tx::new(Box::new(OnSession { session: &mut session }), Faults::default());
+            let mut tx = Tx::new(Box::new(PgTx { session: &mut session }), Faults::default());
             look(&mut tx).await
         };
         session.roll_back().await?;
@@ -108,24 +108,26 @@ impl Postgres {
     }
 }
 
-impl Server {
+impl PgShared {
     pub(crate) async fn client(&self, want: Want) -> Result<Object, StoreError> {
         self.connections.get(want).await
     }
 
-    async fn transact<T>(self: Arc<Self>, want: Want, work: impl Work<T>) -> Result<T, StoreError> {
+    async fn transact<T>(self: Arc<Self>, want: Want, work: impl WriteFn<T>) -> Result<T, StoreError> {
         let client = self.client(want).await?;
-        let mut session = Session::new(client, Begin::Write, &self.address.shown);
+        let mut session = PgConnection::new(client, TxKind::Write, &self.address.shown);
         let (done, noise, armed) = {
-            let mut tx = Tx::new(Box::new(OnSession { session: &mut session }), self.faults.clone());
+            let mut tx = Tx::new(Box::new(PgTx { session: &mut session }), self.faults.clone());
             let done = match work(&mut tx).await {
-                Ok(Verdict::Keep(value)) => tx.point(CrashPoint::BeforeCommit).map(|()| Verdict::Keep(value)),
+                Ok(TxOutcome::Keep(value)) => {
+                    tx.point(CrashPoint::BeforeCommit).map(|()| TxOutcome::Keep(value))
+                }
                 other => other,
             };
             (done, tx.noise(), tx.is_armed())
         };
         match done {
-            Ok(Verdict::Keep(value)) => {
+            Ok(TxOutcome::Keep(value)) => {
                 session.commit().await?;
                 drop(session);
                 if armed {
@@ -134,7 +136,7 @@ impl Server {
                 self.announce(noise);
                 Ok(value)
             }
-            Ok(Verdict::Undo(value)) => session.roll_back().await.map(|()| value),
+            Ok(TxOutcome::Undo(value)) => session.roll_back().await.map(|()| value),
             Err(error) => {
                 // The caller needs the original error, so a failed rollback is ignored; the connection is
                 // then closed.
@@ -144,10 +146,10 @@ impl Server {
         }
     }
 
-    fn announce(self: &Arc<Self>, noise: Noise) {
+    fn announce(self: &Arc<Self>, noise: WakeMode) {
         match noise {
-            Noise::Quiet => {}
-            Noise::Loud => {
+            WakeMode::Quiet => {}
+            WakeMode::Loud => {
                 self.numbering.call_once(|| sequencer::start(self));
                 self.nudge.notify_one();
                 self.bell.ring();

@@ -12,10 +12,10 @@ use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls};
 
-use super::engine::Server;
+use super::engine::PgShared;
 use super::sequencer::CHANNEL;
 use crate::task;
-use crate::wake::Bell;
+use crate::wake::Notifier;
 
 /// Maximum delay after a lost notification.
 const WAKE_EVERY: Duration = Duration::from_secs(2);
@@ -24,7 +24,7 @@ const POLL_EVERY: Duration = Duration::from_millis(500);
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
 
 /// Starts the listening task; it ends with the store.
-pub(crate) fn start(server: &Arc<Server>) {
+pub(crate) fn start(server: &Arc<PgShared>) {
     let (bell, server) = (server.bell.clone(), Arc::downgrade(server));
     task::start(async move {
         while let Some(up) = Weak::upgrade(&server) {
@@ -67,7 +67,7 @@ pub(crate) fn start(server: &Arc<Server>) {
 async fn listen<S, T>(
     client: Client,
     mut connection: Connection<S, T>,
-    bell: &Bell,
+    bell: &Notifier,
     alive: impl Fn() -> bool,
 ) -> Result<(), Error>
 where

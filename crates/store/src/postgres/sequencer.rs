@@ -10,7 +10,7 @@ use std::time::Duration;
 use drydock_domain::told;
 
 use super::connections::Want;
-use super::engine::Server;
+use super::engine::PgShared;
 use super::fault::classify;
 use crate::{StoreError, task};
 
@@ -31,7 +31,7 @@ fn numbering() -> String {
 }
 
 /// Numbers the committed events without a number, and notifies every listening process once.
-pub(crate) async fn number(server: &Server) -> Result<(), StoreError> {
+pub(crate) async fn number(server: &PgShared) -> Result<(), StoreError> {
     let client = server.client(Want::Work).await?;
     let Err(error) = client.batch_execute(&numbering()).await else { return Ok(()) };
     // The transaction may still be open, so the connection must not return to the pool.
@@ -45,7 +45,7 @@ const NUMBERING_AGAIN: Duration = Duration::from_millis(500);
 const NUMBERING_EVERY: Duration = Duration::from_millis(5);
 
 /// Returns true if some events are not numbered.
-pub(crate) async fn is_pending(server: &Server) -> Result<bool, StoreError> {
+pub(crate) async fn is_pending(server: &PgShared) -> Result<bool, StoreError> {
     let client = server.client(Want::Work).await?;
     let failed = |error| classify(&server.address.shown, "find unnumbered events", error);
     let asked =
@@ -54,7 +54,7 @@ pub(crate) async fn is_pending(server: &Server) -> Result<bool, StoreError> {
 }
 
 /// Starts the task that numbers after commits; it ends with the store.
-pub(crate) fn start(server: &Arc<Server>) {
+pub(crate) fn start(server: &Arc<PgShared>) {
     let (nudge, server) = (Arc::clone(&server.nudge), Arc::downgrade(server));
     task::start(async move {
         loop {

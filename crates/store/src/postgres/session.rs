@@ -12,7 +12,7 @@ use tokio_postgres::{Error, Row as PgRow};
 
 use super::fault::classify;
 use crate::StoreError;
-use crate::tx::{Answers, BoxFuture, Dialect, Ending, Sql};
+use crate::tx::{BatchEnd, BoxFuture, Dialect, ResultSets, Sql};
 use crate::value::{Row, Statement, Value};
 
 /// Maximum number of pipelined statements.
@@ -20,32 +20,32 @@ const FLIGHT_MAX: usize = 64;
 
 /// The mode of a transaction.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Begin {
+pub(crate) enum TxKind {
     /// Each statement sees the rows committed when it starts; the important rows are locked.
     Write,
     /// Every statement sees the same point in time.
     Look,
 }
 
-impl Begin {
+impl TxKind {
     fn sql(self) -> &'static str {
         match self {
-            Begin::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
-            Begin::Look => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            TxKind::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+            TxKind::Look => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
         }
     }
 }
 
 /// A connection, and whether a transaction is open on it.
-pub(crate) struct Session<'p> {
+pub(crate) struct PgConnection<'p> {
     client: Option<Object>,
     open: bool,
-    begin: Begin,
+    begin: TxKind,
     place: &'p str,
 }
 
-impl<'p> Session<'p> {
-    pub(crate) fn new(client: Object, begin: Begin, place: &'p str) -> Self {
+impl<'p> PgConnection<'p> {
+    pub(crate) fn new(client: Object, begin: TxKind, place: &'p str) -> Self {
         Self { client: Some(client), open: false, begin, place }
     }
 
@@ -71,16 +71,16 @@ impl<'p> Session<'p> {
         self.client.as_ref().expect("only dropping takes the connection away")
     }
 
-    async fn run(&mut self, statements: Vec<Statement>, ending: Ending) -> Result<Answers, StoreError> {
+    async fn run(&mut self, statements: Vec<Statement>, ending: BatchEnd) -> Result<ResultSets, StoreError> {
         // A single statement needs no explicit transaction.
-        let alone = !self.open && statements.len() == 1 && ending == Ending::Commit;
+        let alone = !self.open && statements.len() == 1 && ending == BatchEnd::Commit;
         let begins = !self.open && !alone;
         let start = begins.then_some(self.begin);
         self.open |= begins;
-        let ending = if alone { Ending::Open } else { ending };
-        let mut reached = Ending::Open;
+        let ending = if alone { BatchEnd::Open } else { ending };
+        let mut reached = BatchEnd::Open;
         let answers = self.fly(&statements, start, ending, &mut reached).await;
-        if reached == Ending::Commit {
+        if reached == BatchEnd::Commit {
             // In every error case the server has ended the transaction, or the connection is broken.
             self.open = false;
         }
@@ -92,14 +92,14 @@ impl<'p> Session<'p> {
     async fn fly(
         &self,
         statements: &[Statement],
-        start: Option<Begin>,
-        ending: Ending,
-        reached: &mut Ending,
-    ) -> Result<Answers, Error> {
+        start: Option<TxKind>,
+        ending: BatchEnd,
+        reached: &mut BatchEnd,
+    ) -> Result<ResultSets, Error> {
         let client = self.client();
         let prepared = try_join_all(statements.iter().map(|one| client.prepare_cached(&one.sql))).await?;
         let mut flight: Vec<BoxFuture<'_, Result<Option<Vec<PgRow>>, Error>>> = Vec::new();
-        if let Some(begin) = start.map(Begin::sql) {
+        if let Some(begin) = start.map(TxKind::sql) {
             flight.push(Box::pin(async move { client.batch_execute(begin).await.map(|()| None) }));
         }
         let mut answers = Vec::with_capacity(statements.len());
@@ -113,8 +113,8 @@ impl<'p> Session<'p> {
                 land(std::mem::take(&mut flight), &mut answers).await?;
             }
         }
-        if ending == Ending::Commit {
-            *reached = Ending::Commit;
+        if ending == BatchEnd::Commit {
+            *reached = BatchEnd::Commit;
             flight.push(Box::pin(async move { client.batch_execute("COMMIT").await.map(|()| None) }));
         }
         land(flight, &mut answers).await?;
@@ -122,7 +122,7 @@ impl<'p> Session<'p> {
     }
 }
 
-impl Drop for Session<'_> {
+impl Drop for PgConnection<'_> {
     fn drop(&mut self) {
         if self.open
             && let Some(client) = self.client.take()
@@ -136,7 +136,7 @@ impl Drop for Session<'_> {
 /// Sends everything in order, waits for all responses, and returns the first error.
 async fn land(
     flight: Vec<BoxFuture<'_, Result<Option<Vec<PgRow>>, Error>>>,
-    answers: &mut Answers,
+    answers: &mut ResultSets,
 ) -> Result<(), Error> {
     let mut flight: Vec<_> = flight.into_iter().map(maybe_done).collect();
     // A future sends its statement when it is first polled, so polling in order keeps the statements in
@@ -160,16 +160,16 @@ async fn land(
 }
 
 /// A session borrowed by a job.
-pub(crate) struct OnSession<'s, 'p> {
-    pub(crate) session: &'s mut Session<'p>,
+pub(crate) struct PgTx<'s, 'p> {
+    pub(crate) session: &'s mut PgConnection<'p>,
 }
 
-impl Sql for OnSession<'_, '_> {
+impl Sql for PgTx<'_, '_> {
     fn pipeline(
         &mut self,
         statements: Vec<Statement>,
-        ending: Ending,
-    ) -> BoxFuture<'_, Result<Answers, StoreError>> {
+        ending: BatchEnd,
+    ) -> BoxFuture<'_, Result<ResultSets, StoreError>> {
         Box::pin(self.session.run(statements, ending))
     }
 

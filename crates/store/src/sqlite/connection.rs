@@ -14,7 +14,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql, ffi};
 
 use super::{holder, room};
 use crate::StoreError;
-use crate::tx::{Answers, BoxFuture, Dialect, Ending, Sql};
+use crate::tx::{BatchEnd, BoxFuture, Dialect, ResultSets, Sql};
 use crate::value::{Row, Statement, Value};
 
 /// Older versions can corrupt a database when its write-ahead log is reset.
@@ -31,12 +31,12 @@ pub(super) const MISSING: &str = "create the directory, or name another store wi
 
 /// The path of a database, and the clock that determines lock expiry.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct SqliteLocation {
     pub(crate) path: PathBuf,
     pub(crate) clock: fn() -> Timestamp,
 }
 
-impl Place {
+impl SqliteLocation {
     pub(crate) fn shown(&self) -> String {
         self.path.display().to_string()
     }
@@ -130,12 +130,12 @@ impl Place {
 }
 
 /// Runs statements on one connection, synchronously. The caller begins and ends the transaction.
-pub(crate) struct OnConnection<'c> {
+pub(crate) struct SqliteTx<'c> {
     pub(crate) connection: &'c mut Connection,
-    pub(crate) place: &'c Place,
+    pub(crate) place: &'c SqliteLocation,
 }
 
-impl OnConnection<'_> {
+impl SqliteTx<'_> {
     fn run(&self, statement: &Statement) -> Result<Vec<Row>, rusqlite::Error> {
         // In SQLite `$3` is a named parameter that gets the next free index; `?3` is the third parameter.
         let mut prepared = self.connection.prepare_cached(&statement.sql.replace('$', "?"))?;
@@ -150,12 +150,12 @@ impl OnConnection<'_> {
     }
 }
 
-impl Sql for OnConnection<'_> {
+impl Sql for SqliteTx<'_> {
     fn pipeline(
         &mut self,
         statements: Vec<Statement>,
-        _ending: Ending,
-    ) -> BoxFuture<'_, Result<Answers, StoreError>> {
+        _ending: BatchEnd,
+    ) -> BoxFuture<'_, Result<ResultSets, StoreError>> {
         let answers = statements.iter().map(|statement| self.run(statement)).collect::<Result<_, _>>();
         let answers = answers.map_err(|error| self.place.classify("run a statement", error));
         Box::pin(ready(answers))
@@ -168,16 +168,16 @@ impl Sql for OnConnection<'_> {
 
 /// The statements of one read, which see one point in time. A single statement needs no transaction. For
 /// several, this begins a transaction, which the caller ends.
-pub(crate) struct Reading<'c>(pub(crate) OnConnection<'c>);
+pub(crate) struct SqliteReadTx<'c>(pub(crate) SqliteTx<'c>);
 
-impl Sql for Reading<'_> {
+impl Sql for SqliteReadTx<'_> {
     fn pipeline(
         &mut self,
         statements: Vec<Statement>,
-        ending: Ending,
-    ) -> BoxFuture<'_, Result<Answers, StoreError>> {
-        let OnConnection { connection, place } = &self.0;
-        let alone = ending == Ending::Commit && statements.len() == 1;
+        ending: BatchEnd,
+    ) -> BoxFuture<'_, Result<ResultSets, StoreError>> {
+        let SqliteTx { connection, place } = &self.0;
+        let alone = ending == BatchEnd::Commit && statements.len() == 1;
         if !alone
             && connection.is_autocommit()
             && let Err(error) = connection.execute_batch("BEGIN")

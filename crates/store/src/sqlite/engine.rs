@@ -12,13 +12,13 @@ use futures_util::FutureExt;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::connection::{MISSING, OnConnection, PRIVATE, Place, Reading};
-use super::lookout::Lookout;
+use super::connection::{MISSING, PRIVATE, SqliteLocation, SqliteReadTx, SqliteTx};
+use super::lookout::ChangeDetector;
 use super::schema;
 use super::writer::Writer;
 use crate::crash::Faults;
-use crate::tx::{Look, Tx, Work};
-use crate::wake::Bell;
+use crate::tx::{ReadFn, Tx, WriteFn};
+use crate::wake::Notifier;
 use crate::{Options, StoreError};
 
 /// Number of read connections to keep. More are opened if more threads read concurrently, and closed
@@ -30,36 +30,36 @@ const BACKUP_PAGES_A_STEP: i32 = -1;
 
 #[derive(Debug)]
 pub(crate) struct Sqlite {
-    place: Place,
+    place: SqliteLocation,
     writer: Writer,
     readers: Mutex<Vec<Connection>>,
-    lookout: Arc<Lookout>,
+    lookout: Arc<ChangeDetector>,
 }
 
 impl Sqlite {
-    pub(crate) fn open(path: &Path, options: &Options, bell: Bell) -> Result<Self, StoreError> {
-        let place = Place { path: path.to_owned(), clock: options.clock };
+    pub(crate) fn open(path: &Path, options: &Options, bell: Notifier) -> Result<Self, StoreError> {
+        let place = SqliteLocation { path: path.to_owned(), clock: options.clock };
         let mut connection = place.connect()?;
         schema::settle(&place, &mut connection)?;
         let faults = Faults::new(options);
-        let lookout = Arc::new(Lookout::new(place.clone(), bell));
+        let lookout = Arc::new(ChangeDetector::new(place.clone(), bell));
         let writer = Writer::new(place.clone(), faults, Arc::clone(&lookout));
         let readers = Mutex::new(vec![connection]);
         Ok(Self { place, writer, readers, lookout })
     }
 
-    pub(crate) async fn write<T: Send + 'static>(&self, work: impl Work<T>) -> Result<T, StoreError> {
+    pub(crate) async fn write<T: Send + 'static>(&self, work: impl WriteFn<T>) -> Result<T, StoreError> {
         self.writer.submit(work).await
     }
 
     /// Reads on the caller's thread: a point read is faster than passing it to another thread.
-    pub(crate) fn read<T>(&self, look: impl Look<T>) -> Result<T, StoreError> {
+    pub(crate) fn read<T>(&self, look: impl ReadFn<T>) -> Result<T, StoreError> {
         let mut connection = match lock(&self.readers).pop() {
             Some(connection) => connection,
             None => self.place.connect()?,
         };
         let seen = {
-            let sql = Reading(OnConnection { connection: &mut connection, place: &self.place });
+            let sql = SqliteReadTx(SqliteTx { connection: &mut connection, place: &self.place });
             let mut tx = Tx::new(Box::new(sql), Faults::default());
             look(&mut tx).now_or_never()
         };
@@ -98,7 +98,7 @@ impl Sqlite {
 
     /// Copies a consistent state of the store into a new file.
     pub(crate) fn backup(&self, to: &Path) -> Result<(), StoreError> {
-        let target = Place { path: to.to_owned(), clock: self.place.clock };
+        let target = SqliteLocation { path: to.to_owned(), clock: self.place.clock };
         let source = self.place.connect()?;
         // Created exclusively, so that removing it after an error cannot delete another file.
         OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(to).map_err(
@@ -119,7 +119,7 @@ impl Sqlite {
     }
 }
 
-fn copy(source: &Connection, target: &Place) -> Result<(), StoreError> {
+fn copy(source: &Connection, target: &SqliteLocation) -> Result<(), StoreError> {
     let attempt = "back up the store";
     let mut copy = target.connect()?;
     let failed = |error| target.classify(attempt, error);

@@ -25,18 +25,18 @@ const TURN_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The opened lock file.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct WriteQueue {
     file: Arc<File>,
     /// Set while another process holds the lock for too long.
     stuck: Arc<AtomicBool>,
 }
 
 /// The held lock, released when dropped.
-pub(crate) struct Pass<'g> {
-    gate: &'g Gate,
+pub(crate) struct WriteQueueGuard<'g> {
+    gate: &'g WriteQueue,
 }
 
-impl Gate {
+impl WriteQueue {
     /// Returns the path of the lock file of a database.
     pub(crate) fn beside(database: &Path) -> PathBuf {
         let mut name = database.as_os_str().to_owned();
@@ -58,12 +58,12 @@ impl Gate {
 
     /// Waits in the kernel's queue. Returns `None` if another process holds the lock for too long; until that
     /// process releases it, further calls return `None` immediately.
-    pub(crate) fn pass(&self) -> io::Result<Option<Pass<'_>>> {
+    pub(crate) fn pass(&self) -> io::Result<Option<WriteQueueGuard<'_>>> {
         if self.stuck.load(Ordering::Acquire) {
             return Ok(None);
         }
         match self.file.try_lock() {
-            Ok(()) => return Ok(Some(Pass { gate: self })),
+            Ok(()) => return Ok(Some(WriteQueueGuard { gate: self })),
             Err(TryLockError::Error(error)) => return Err(error),
             Err(TryLockError::WouldBlock) => {}
         }
@@ -80,7 +80,7 @@ impl Gate {
         };
         thread::Builder::new().name("drydock-gate".to_owned()).spawn(queue)?;
         match turn.recv_timeout(TURN_PATIENCE) {
-            Ok(locked) => locked.map(|()| Some(Pass { gate: self })),
+            Ok(locked) => locked.map(|()| Some(WriteQueueGuard { gate: self })),
             Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the thread that waits ended")),
             Err(RecvTimeoutError::Timeout) => {
                 // Set before the receiver is dropped, so that the other thread clears the flag only
@@ -96,11 +96,11 @@ impl Gate {
     }
 
     /// Waits at most `limit`; returns `None` after that.
-    pub(crate) fn pass_within(&self, limit: Duration) -> io::Result<Option<Pass<'_>>> {
+    pub(crate) fn pass_within(&self, limit: Duration) -> io::Result<Option<WriteQueueGuard<'_>>> {
         let started = Instant::now();
         loop {
             match self.file.try_lock() {
-                Ok(()) => return Ok(Some(Pass { gate: self })),
+                Ok(()) => return Ok(Some(WriteQueueGuard { gate: self })),
                 Err(TryLockError::Error(error)) => return Err(error),
                 Err(TryLockError::WouldBlock) if started.elapsed() >= limit => return Ok(None),
                 Err(TryLockError::WouldBlock) => sleep(PAUSE),
@@ -109,7 +109,7 @@ impl Gate {
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for WriteQueueGuard<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.gate.file.unlock() {
             // The kernel releases the lock when the file is closed.

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::gate::Gate;
+use super::gate::WriteQueue;
 
 /// The offset of SQLite's write lock in the shared-memory file of a write-ahead log.
 const WRITE_BYTE: u64 = 120;
@@ -16,7 +16,7 @@ pub(super) fn of(database: &Path) -> Option<String> {
     let mut memory = database.as_os_str().to_owned();
     memory.push("-shm");
     let writing = inode(&PathBuf::from(memory)).and_then(|inode| process(&locks, "POSIX", inode));
-    let pid = writing.or_else(|| process(&locks, "FLOCK", inode(&Gate::beside(database))?))?;
+    let pid = writing.or_else(|| process(&locks, "FLOCK", inode(&WriteQueue::beside(database))?))?;
     Some(describe(pid))
 }
 

@@ -7,15 +7,15 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use drydock_domain::told;
 use rusqlite::Connection;
 
-use super::connection::Place;
+use super::connection::SqliteLocation;
 use super::engine::lock;
 use crate::StoreError;
-use crate::wake::Bell;
+use crate::wake::Notifier;
 
 #[derive(Debug)]
-pub(crate) struct Lookout {
-    place: Place,
-    bell: Bell,
+pub(crate) struct ChangeDetector {
+    place: SqliteLocation,
+    bell: Notifier,
     watcher: Mutex<Option<Watcher>>,
 }
 
@@ -26,14 +26,14 @@ struct Watcher {
 }
 
 /// The lookout, held while our own writer commits.
-pub(crate) struct Held<'l> {
-    lookout: &'l Lookout,
+pub(crate) struct PausedDetector<'l> {
+    lookout: &'l ChangeDetector,
     /// `None` if no watcher has been opened.
     watcher: Option<MutexGuard<'l, Option<Watcher>>>,
 }
 
-impl Lookout {
-    pub(crate) fn new(place: Place, bell: Bell) -> Self {
+impl ChangeDetector {
+    pub(crate) fn new(place: SqliteLocation, bell: Notifier) -> Self {
         Self { place, bell, watcher: Mutex::new(None) }
     }
 
@@ -58,14 +58,14 @@ impl Lookout {
 
     /// Prevents polling until our batch is committed. While the caller holds the gate, every change in the
     /// meantime is its own. Without the gate, the caller wakes the watchers after the batch.
-    pub(crate) fn hold(&self) -> Held<'_> {
+    pub(crate) fn hold(&self) -> PausedDetector<'_> {
         let mut watcher = Some(lock(&self.watcher)).filter(|watcher| watcher.is_some());
         if let Some(watcher) = watcher.as_mut().and_then(|watcher| watcher.as_mut())
             && let Err(error) = self.look(watcher)
         {
             tracing::warn!(error = %told(&error), "could not poll for changes of other processes");
         }
-        Held { lookout: self, watcher }
+        PausedDetector { lookout: self, watcher }
     }
 
     pub(crate) fn ring(&self) {
@@ -88,10 +88,10 @@ impl Lookout {
     }
 }
 
-impl Held<'_> {
+impl PausedDetector<'_> {
     /// Marks the commits made in the meantime as seen.
     pub(crate) fn overlook(self) {
-        let Held { lookout, watcher } = self;
+        let PausedDetector { lookout, watcher } = self;
         let Some(mut watcher) = watcher else { return };
         let Some(watcher) = watcher.as_mut() else { return };
         match lookout.version(&watcher.connection) {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::connection::Place;
-use super::gate::Gate;
+use super::connection::SqliteLocation;
+use super::gate::WriteQueue;
 use crate::StoreError;
 
 /// Marks our files: "DRYD".
@@ -33,30 +33,30 @@ pub(crate) fn known() -> i64 {
     STEPS.len() as i64
 }
 
-enum Found {
+enum DatabaseContents {
     Empty,
     Ours(i64),
 }
 
 /// Makes sure that the file is a drydock store with the schema version of this program.
-pub(crate) fn settle(place: &Place, connection: &mut Connection) -> Result<(), StoreError> {
+pub(crate) fn settle(place: &SqliteLocation, connection: &mut Connection) -> Result<(), StoreError> {
     match inspect(place, connection)? {
-        Found::Ours(version) if version == known() => return Ok(()),
-        Found::Ours(_) | Found::Empty => {}
+        DatabaseContents::Ours(version) if version == known() => return Ok(()),
+        DatabaseContents::Ours(_) | DatabaseContents::Empty => {}
     }
-    let gate = Gate::open(&place.path).map_err(|error| gate_error(place, error))?;
+    let gate = WriteQueue::open(&place.path).map_err(|error| gate_error(place, error))?;
     let pass = gate.pass_within(GATE_WAIT_MAX).map_err(|error| gate_error(place, error))?;
     let Some(_pass) = pass else {
         return Err(place.busy("migrate the store"));
     };
     match inspect(place, connection)? {
-        Found::Ours(version) if version == known() => Ok(()),
-        Found::Ours(version) => migrate(place, connection, version),
-        Found::Empty => migrate(place, connection, 0),
+        DatabaseContents::Ours(version) if version == known() => Ok(()),
+        DatabaseContents::Ours(version) => migrate(place, connection, version),
+        DatabaseContents::Empty => migrate(place, connection, 0),
     }
 }
 
-pub(crate) fn gate_error(place: &Place, error: io::Error) -> StoreError {
+pub(crate) fn gate_error(place: &SqliteLocation, error: io::Error) -> StoreError {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => place.read_only(error.into()),
         io::ErrorKind::StorageFull => {
@@ -66,14 +66,14 @@ pub(crate) fn gate_error(place: &Place, error: io::Error) -> StoreError {
     }
 }
 
-fn inspect(place: &Place, connection: &mut Connection) -> Result<Found, StoreError> {
+fn inspect(place: &SqliteLocation, connection: &mut Connection) -> Result<DatabaseContents, StoreError> {
     let seen = look(connection).map_err(|error| place.classify("read the store's schema", error))?;
     match seen {
         (APPLICATION_ID, version, _) if version > known() => {
             Err(StoreError::Newer { place: place.shown(), found: version, known: known() })
         }
-        (APPLICATION_ID, version, _) => Ok(Found::Ours(version)),
-        (0, 0, 0) => Ok(Found::Empty),
+        (APPLICATION_ID, version, _) => Ok(DatabaseContents::Ours(version)),
+        (0, 0, 0) => Ok(DatabaseContents::Empty),
         (mark, ..) => {
             let reason = format!("it is the database of another program (application id {mark})");
             Err(StoreError::NotDrydock { place: place.shown(), reason })
@@ -92,7 +92,7 @@ fn look(connection: &mut Connection) -> rusqlite::Result<(i64, i64, i64)> {
     ))
 }
 
-fn migrate(place: &Place, connection: &mut Connection, from: i64) -> Result<(), StoreError> {
+fn migrate(place: &SqliteLocation, connection: &mut Connection, from: i64) -> Result<(), StoreError> {
     let failed = |error| place.classify("migrate the store", error);
     write_ahead(connection).map_err(failed)?;
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;

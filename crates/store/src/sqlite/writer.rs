@@ -14,13 +14,13 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
-use super::connection::{OnConnection, Place};
-use super::gate::Gate;
-use super::lookout::Lookout;
+use super::connection::{SqliteLocation, SqliteTx};
+use super::gate::WriteQueue;
+use super::lookout::ChangeDetector;
 use super::schema::gate_error;
 use crate::StoreError;
 use crate::crash::{CrashPoint, Faults};
-use crate::tx::{Noise, Tx, Verdict, Work};
+use crate::tx::{Tx, TxOutcome, WakeMode, WriteFn};
 
 const BATCH_MAX: usize = 256;
 const QUEUE_MAX: usize = 1024;
@@ -30,25 +30,25 @@ const TURN_WAIT_MAX: Duration = Duration::from_secs(10);
 /// The queue to the writer thread, which is started by the first job.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    place: Place,
+    place: SqliteLocation,
     faults: Faults,
-    lookout: Arc<Lookout>,
-    queue: Mutex<Option<mpsc::Sender<Box<dyn Job>>>>,
+    lookout: Arc<ChangeDetector>,
+    queue: Mutex<Option<mpsc::Sender<Box<dyn WriteJob>>>>,
 }
 
 impl Writer {
-    pub(crate) fn new(place: Place, faults: Faults, lookout: Arc<Lookout>) -> Self {
+    pub(crate) fn new(place: SqliteLocation, faults: Faults, lookout: Arc<ChangeDetector>) -> Self {
         Self { place, faults, lookout, queue: Mutex::new(None) }
     }
 
     /// Runs a job in a transaction and returns its result after the commit. Once queued, a job runs even if
     /// its caller is dropped.
-    pub(crate) async fn submit<T: Send + 'static>(&self, work: impl Work<T>) -> Result<T, StoreError> {
+    pub(crate) async fn submit<T: Send + 'static>(&self, work: impl WriteFn<T>) -> Result<T, StoreError> {
         let queue = self.queue()?;
         let deadline = Instant::now() + TURN_WAIT_MAX;
         let busy = || self.place.busy("write");
         let (reply, mut answer) = oneshot::channel();
-        let turn = Arc::new(Turn::default());
+        let turn = Arc::new(JobState::default());
         let job = Box::new(Queued { work, reply, turn: Arc::clone(&turn) });
         match timeout_at(deadline, queue.send(job)).await {
             Ok(Ok(())) => {}
@@ -64,14 +64,14 @@ impl Writer {
         answered.unwrap_or_else(|_| Err(stopped()))
     }
 
-    fn queue(&self) -> Result<mpsc::Sender<Box<dyn Job>>, StoreError> {
+    fn queue(&self) -> Result<mpsc::Sender<Box<dyn WriteJob>>, StoreError> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         // If the thread died, its end of the channel is closed; a new thread is started.
         if let Some(running) = queue.as_ref().filter(|running| !running.is_closed()) {
             return Ok(running.clone());
         }
         let (sender, receiver) = mpsc::channel(QUEUE_MAX);
-        let worker = Worker {
+        let worker = WriterThread {
             place: self.place.clone(),
             faults: self.faults.clone(),
             lookout: Arc::clone(&self.lookout),
@@ -90,9 +90,9 @@ fn stopped() -> StoreError {
 
 /// Decides whether a waiting job still runs: the writer takes it, or its caller gives up; never both.
 #[derive(Debug, Default)]
-struct Turn(AtomicU8);
+struct JobState(AtomicU8);
 
-impl Turn {
+impl JobState {
     const WAITING: u8 = 0;
     const TAKEN: u8 = 1;
     const GIVEN_UP: u8 = 2;
@@ -111,8 +111,8 @@ impl Turn {
 }
 
 /// A job with an erased result type.
-trait Job: Send {
-    fn turn(&self) -> &Turn;
+trait WriteJob: Send {
+    fn turn(&self) -> &JobState;
     fn run(self: Box<Self>, tx: &mut Tx<'_>) -> Ran;
     fn refuse(self: Box<Self>, error: StoreError);
 }
@@ -120,8 +120,8 @@ trait Job: Send {
 /// The result of a job, and the function that sends it to the caller once the commit has succeeded or failed.
 struct Ran {
     writes: Writes,
-    noise: Noise,
-    answer: Answer,
+    noise: WakeMode,
+    answer: ReplyFn,
     /// Whether a test requested a fault in this job.
     faulty: bool,
 }
@@ -136,11 +136,11 @@ enum Writes {
 struct Queued<T, W> {
     work: W,
     reply: oneshot::Sender<Result<T, StoreError>>,
-    turn: Arc<Turn>,
+    turn: Arc<JobState>,
 }
 
-impl<T: Send + 'static, W: Work<T>> Job for Queued<T, W> {
-    fn turn(&self) -> &Turn {
+impl<T: Send + 'static, W: WriteFn<T>> WriteJob for Queued<T, W> {
+    fn turn(&self) -> &JobState {
         &self.turn
     }
 
@@ -149,16 +149,16 @@ impl<T: Send + 'static, W: Work<T>> Job for Queued<T, W> {
         // A panic in a job must not end the writer thread and the other jobs with it.
         let done = catch_unwind(AssertUnwindSafe(|| (work)(tx).now_or_never()));
         let done = match done {
-            Ok(Some(Ok(Verdict::Keep(value)))) => {
-                tx.point(CrashPoint::BeforeCommit).map(|()| Verdict::Keep(value))
+            Ok(Some(Ok(TxOutcome::Keep(value)))) => {
+                tx.point(CrashPoint::BeforeCommit).map(|()| TxOutcome::Keep(value))
             }
             Ok(Some(done)) => done,
             Ok(None) => Err(StoreError::database("write", "the job waited for something outside")),
             Err(_) => Err(StoreError::database("write", "the job panicked")),
         };
         let (writes, result) = match done {
-            Ok(Verdict::Keep(value)) => (Writes::Keep, Ok(value)),
-            Ok(Verdict::Undo(value)) => (Writes::Undo, Ok(value)),
+            Ok(TxOutcome::Keep(value)) => (Writes::Keep, Ok(value)),
+            Ok(TxOutcome::Undo(value)) => (Writes::Undo, Ok(value)),
             Err(error) => (Writes::Failed(error.clone()), Err(error)),
         };
         let answer = move |committed: Result<(), StoreError>| {
@@ -174,15 +174,15 @@ impl<T: Send + 'static, W: Work<T>> Job for Queued<T, W> {
 }
 
 /// The state of the writer thread.
-struct Worker {
-    place: Place,
+struct WriterThread {
+    place: SqliteLocation,
     faults: Faults,
-    lookout: Arc<Lookout>,
-    opened: Option<(Gate, Connection)>,
-    receiver: mpsc::Receiver<Box<dyn Job>>,
+    lookout: Arc<ChangeDetector>,
+    opened: Option<(WriteQueue, Connection)>,
+    receiver: mpsc::Receiver<Box<dyn WriteJob>>,
 }
 
-impl Worker {
+impl WriterThread {
     fn run(mut self) {
         while let Some(first) = self.receiver.blocking_recv() {
             if let Err((job, error)) = self.serve(first) {
@@ -193,7 +193,7 @@ impl Worker {
 
     /// Runs one batch. Returns the first job with an error if the database or the gate could not be opened or
     /// locked.
-    fn serve(&mut self, first: Box<dyn Job>) -> Result<(), (Box<dyn Job>, StoreError)> {
+    fn serve(&mut self, first: Box<dyn WriteJob>) -> Result<(), (Box<dyn WriteJob>, StoreError)> {
         if self.opened.is_none() {
             match open(&self.place) {
                 Ok(opened) => self.opened = Some(opened),
@@ -225,62 +225,62 @@ impl Worker {
             answer(Ok(()));
         }
         match answers.noise {
-            Noise::Quiet if alone => {}
-            Noise::Quiet | Noise::Loud => self.lookout.ring(),
+            WakeMode::Quiet if alone => {}
+            WakeMode::Quiet | WakeMode::Loud => self.lookout.ring(),
         }
         Ok(())
     }
 }
 
-fn open(place: &Place) -> Result<(Gate, Connection), StoreError> {
-    let gate = Gate::open(&place.path).map_err(|error| gate_error(place, error))?;
+fn open(place: &SqliteLocation) -> Result<(WriteQueue, Connection), StoreError> {
+    let gate = WriteQueue::open(&place.path).map_err(|error| gate_error(place, error))?;
     Ok((gate, place.connect()?))
 }
 
-type Answer = Box<dyn FnOnce(Result<(), StoreError>)>;
+type ReplyFn = Box<dyn FnOnce(Result<(), StoreError>)>;
 
 /// The answers to send after a successful commit. If the commit failed, the callers have already been
 /// answered.
-struct Answers {
-    commit: Vec<Answer>,
-    noise: Noise,
+struct BatchReplies {
+    commit: Vec<ReplyFn>,
+    noise: WakeMode,
 }
 
-impl Default for Answers {
+impl Default for BatchReplies {
     fn default() -> Self {
-        Self { commit: Vec::new(), noise: Noise::Quiet }
+        Self { commit: Vec::new(), noise: WakeMode::Quiet }
     }
 }
 
 struct Batch<'a> {
-    place: &'a Place,
+    place: &'a SqliteLocation,
     connection: &'a mut Connection,
     faults: Faults,
 }
 
 impl Batch<'_> {
-    fn run(&mut self, jobs: Vec<Box<dyn Job>>) -> Answers {
+    fn run(&mut self, jobs: Vec<Box<dyn WriteJob>>) -> BatchReplies {
         if jobs.is_empty() {
-            return Answers::default();
+            return BatchReplies::default();
         }
         if let Err(error) = self.execute("BEGIN IMMEDIATE") {
             jobs.into_iter().for_each(|job| job.refuse(error.clone()));
-            return Answers::default();
+            return BatchReplies::default();
         }
-        let (mut answers, mut armed) = (Answers::default(), false);
+        let (mut answers, mut armed) = (BatchReplies::default(), false);
         let mut jobs = jobs.into_iter();
         for job in jobs.by_ref() {
             let Ran { writes, noise, answer, faulty } = self.in_savepoint(job);
             armed |= faulty;
             answers.commit.push(answer);
-            if let (Writes::Keep, Noise::Loud) = (&writes, noise) {
-                answers.noise = Noise::Loud;
+            if let (Writes::Keep, WakeMode::Loud) = (&writes, noise) {
+                answers.noise = WakeMode::Loud;
             }
             if let (Writes::Failed(error), true) = (&writes, self.connection.is_autocommit()) {
                 // SQLite has rolled back the whole transaction, including the jobs before this one.
                 answers.commit.drain(..).for_each(|answer| answer(Err(error.clone())));
                 jobs.for_each(|job| job.refuse(error.clone()));
-                return Answers::default();
+                return BatchReplies::default();
             }
         }
         let committed = self
@@ -289,20 +289,20 @@ impl Batch<'_> {
         if let Err(error) = committed {
             self.roll_back();
             answers.commit.drain(..).for_each(|answer| answer(Err(error.clone())));
-            answers.noise = Noise::Quiet;
+            answers.noise = WakeMode::Quiet;
         }
         answers
     }
 
     /// Runs a job so that its failure undoes only its own writes.
-    fn in_savepoint(&mut self, job: Box<dyn Job>) -> Ran {
+    fn in_savepoint(&mut self, job: Box<dyn WriteJob>) -> Ran {
         if let Err(error) = self.execute("SAVEPOINT job") {
             let told = error.clone();
             let answer = Box::new(move |_| job.refuse(told));
-            return Ran { writes: Writes::Failed(error), noise: Noise::Quiet, answer, faulty: false };
+            return Ran { writes: Writes::Failed(error), noise: WakeMode::Quiet, answer, faulty: false };
         }
         let ran = {
-            let sql = OnConnection { connection: self.connection, place: self.place };
+            let sql = SqliteTx { connection: self.connection, place: self.place };
             job.run(&mut Tx::new(Box::new(sql), self.faults.clone()))
         };
         let closed = match &ran.writes {
@@ -337,19 +337,20 @@ impl Batch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wake::Bell;
+    use crate::wake::Notifier;
     use drydock_domain::Timestamp;
 
     #[tokio::test]
     async fn a_writer_thread_that_died_is_started_again() {
         let directory = tempfile::TempDir::new().unwrap();
-        let place = Place { path: directory.path().join("drydock.db"), clock: || Timestamp::from_micros(0) };
-        let lookout = Arc::new(Lookout::new(place.clone(), Bell::new()));
+        let place =
+            SqliteLocation { path: directory.path().join("drydock.db"), clock: || Timestamp::from_micros(0) };
+        let lookout = Arc::new(ChangeDetector::new(place.clone(), Notifier::new()));
         let writer = Writer::new(place, Faults::default(), lookout);
         // The state after the writer thread panicked: a channel with a closed receiver.
         let (dead, _) = mpsc::channel(1);
         *writer.queue.lock().unwrap() = Some(dead);
-        let answer = writer.submit(|_: &mut Tx<'_>| Box::pin(async { Ok(Verdict::Keep(7)) })).await;
+        let answer = writer.submit(|_: &mut Tx<'_>| Box::pin(async { Ok(TxOutcome::Keep(7)) })).await;
         assert_eq!(answer.unwrap(), 7);
     }
 }

@@ -2,21 +2,26 @@
 
 use std::time::Duration;
 
-use drydock_store::{KeptAnswer, Keyed, KeyedRequest, Store};
+use drydock_store::{IdempotentRequest, KeyState, Store, StoredResponse};
 
 use crate::world::{BRIEF, LONG};
 
-fn request(owner: &str, fingerprint: &str) -> KeyedRequest {
+fn request(owner: &str, fingerprint: &str) -> IdempotentRequest {
     let seed = u128::from_str_radix("f".repeat(32).as_str(), 16).unwrap() - owner.len() as u128;
-    KeyedRequest { key: "k".to_owned(), fingerprint: fingerprint.to_owned(), seed, owner: owner.to_owned() }
+    IdempotentRequest {
+        key: "k".to_owned(),
+        fingerprint: fingerprint.to_owned(),
+        seed,
+        owner: owner.to_owned(),
+    }
 }
 
-async fn claim(store: &Store, owner: &str) -> Keyed {
+async fn claim(store: &Store, owner: &str) -> KeyState {
     store.answer_claim(request(owner, "same"), LONG, LONG).await.unwrap()
 }
 
-fn made() -> KeptAnswer {
-    KeptAnswer { status: 201, media: "application/json".to_owned(), body: "{\"é\":1}".to_owned() }
+fn made() -> StoredResponse {
+    StoredResponse { status: 201, media: "application/json".to_owned(), body: "{\"é\":1}".to_owned() }
 }
 
 on_both! {
@@ -32,16 +37,16 @@ on_both! {
         let mut mine = Vec::new();
         for asker in askers {
             match asker.await.unwrap() {
-                Keyed::New(claim) => mine.push(claim),
-                keyed => assert_eq!(keyed, Keyed::UnderWay),
+                KeyState::New(claim) => mine.push(claim),
+                keyed => assert_eq!(keyed, KeyState::UnderWay),
             }
         }
         assert_eq!(mine.len(), 1);
         store.answer_keep(mine.remove(0), made()).await.unwrap();
         for store in [&store, &other] {
-            assert_eq!(claim(store, "later").await, Keyed::Answered(made()));
+            assert_eq!(claim(store, "later").await, KeyState::Answered(made()));
         }
-        assert_eq!(other.answer_claim(request("x", "another"), LONG, LONG).await.unwrap(), Keyed::Taken);
+        assert_eq!(other.answer_claim(request("x", "another"), LONG, LONG).await.unwrap(), KeyState::Taken);
     }
 }
 
@@ -50,20 +55,20 @@ on_both! {
     async fn a_request_that_was_cut_short_is_known_as_such(world: World) {
         let store = world.open().await;
         let first = request("first", "same");
-        let Keyed::New(gone) = store.answer_claim(first.clone(), BRIEF, LONG).await.unwrap() else { panic!("new") };
+        let KeyState::New(gone) = store.answer_claim(first.clone(), BRIEF, LONG).await.unwrap() else { panic!("new") };
         let second = loop {
             match claim(&store, "second asker").await {
-                Keyed::CutShort(claim) => break claim,
-                keyed => assert_eq!(keyed, Keyed::UnderWay),
+                KeyState::CutShort(claim) => break claim,
+                keyed => assert_eq!(keyed, KeyState::UnderWay),
             }
         };
         assert_eq!(second.seed, first.seed);
-        assert_eq!(claim(&store, "third").await, Keyed::UnderWay, "one at a time looks after it");
+        assert_eq!(claim(&store, "third").await, KeyState::UnderWay, "one at a time looks after it");
         store.answer_keep(gone, made()).await.unwrap();
-        assert_eq!(claim(&store, "third").await, Keyed::UnderWay, "who comes back late settles nothing");
+        assert_eq!(claim(&store, "third").await, KeyState::UnderWay, "who comes back late settles nothing");
         store.answer_renew(&second, LONG).await.unwrap();
         store.answer_abandon(second).await.unwrap();
-        assert!(matches!(claim(&store, "third").await, Keyed::CutShort(_)));
+        assert!(matches!(claim(&store, "third").await, KeyState::CutShort(_)));
     }
 }
 
@@ -71,16 +76,16 @@ on_both! {
     /// Fails if a request that changed nothing cannot be sent again, or if an old key is kept forever.
     async fn what_changed_nothing_and_what_is_old_is_forgotten(world: World) {
         let store = world.open().await;
-        let Keyed::New(refused) = claim(&store, "a").await else { panic!("new") };
+        let KeyState::New(refused) = claim(&store, "a").await else { panic!("new") };
         store.answer_forget(refused).await.unwrap();
-        let Keyed::New(again) = claim(&store, "b").await else { panic!("new again") };
+        let KeyState::New(again) = claim(&store, "b").await else { panic!("new again") };
         store.answer_keep(again, made()).await.unwrap();
         assert_eq!(store.answers_expire().await.unwrap(), 0);
         world.meddle("UPDATE answers SET expires_at = 1");
         assert_eq!(store.answers_expire().await.unwrap(), 1);
         assert_eq!(world.query("SELECT count(*) FROM answers"), "0");
         let brief = store.answer_claim(request("c", "same"), LONG, Duration::ZERO).await.unwrap();
-        assert!(matches!(brief, Keyed::New(_)));
-        assert!(matches!(claim(&store, "d").await, Keyed::New(_)), "its time was over at once");
+        assert!(matches!(brief, KeyState::New(_)));
+        assert!(matches!(claim(&store, "d").await, KeyState::New(_)), "its time was over at once");
     }
 }

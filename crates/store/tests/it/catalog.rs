@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use drydock_domain::{Action, Invariant, InvariantScope, Phase, PlanAgents, Project, Rule};
-use drydock_store::{Added, Removed};
+use drydock_store::{AddOutcome, RemoveOutcome};
 
 use crate::world::{command, now, plan_id, queued};
 
@@ -21,13 +21,13 @@ on_both! {
             created_at: now(),
         };
         let (boat, canoe) = (project("boat", "/src/boat"), project("canoe", "/src/boat"));
-        assert_eq!(store.project_add(&boat).await.unwrap(), Added::Added);
-        assert_eq!(store.project_add(&project("boat", "/elsewhere")).await.unwrap(), Added::Exists);
+        assert_eq!(store.project_add(&boat).await.unwrap(), AddOutcome::Added);
+        assert_eq!(store.project_add(&project("boat", "/elsewhere")).await.unwrap(), AddOutcome::Exists);
         assert_eq!(other.project_fetch(&boat.name).await.unwrap(), Some(boat.clone()));
         store.project_add(&canoe).await.unwrap();
         assert_eq!(other.project_list().await.unwrap(), [boat.clone(), canoe.clone()]);
-        assert_eq!(store.project_remove(&canoe.name).await.unwrap(), Removed::Removed);
-        assert_eq!(store.project_remove(&canoe.name).await.unwrap(), Removed::Missing);
+        assert_eq!(store.project_remove(&canoe.name).await.unwrap(), RemoveOutcome::Removed);
+        assert_eq!(store.project_remove(&canoe.name).await.unwrap(), RemoveOutcome::Missing);
         assert_eq!(other.project_fetch(&canoe.name).await.unwrap(), None);
 
         let action = Action {
@@ -43,12 +43,12 @@ on_both! {
             budget: drydock_domain::Budget::UNLIMITED,
             created_at: now(),
         };
-        assert_eq!(store.action_add(&action).await.unwrap(), Added::Added);
-        assert_eq!(store.action_add(&action).await.unwrap(), Added::Exists);
+        assert_eq!(store.action_add(&action).await.unwrap(), AddOutcome::Added);
+        assert_eq!(store.action_add(&action).await.unwrap(), AddOutcome::Exists);
         assert_eq!(other.action_list().await.unwrap(), std::slice::from_ref(&action));
         assert_eq!(other.action_fetch(&action.name).await.unwrap(), Some(action.clone()));
-        assert_eq!(store.action_remove(&action.name).await.unwrap(), Removed::Removed);
-        assert_eq!(store.action_remove(&action.name).await.unwrap(), Removed::Missing);
+        assert_eq!(store.action_remove(&action.name).await.unwrap(), RemoveOutcome::Removed);
+        assert_eq!(store.action_remove(&action.name).await.unwrap(), RemoveOutcome::Missing);
         assert_eq!(other.action_fetch(&action.name).await.unwrap(), None);
     }
 }
@@ -69,9 +69,9 @@ on_both! {
         };
         store.project_add(&project).await.unwrap();
         let (lease, plan) = queued(&store, "a").await;
-        assert_eq!(store.project_remove(&project.name).await.unwrap(), Removed::InUse(vec![plan.id]));
+        assert_eq!(store.project_remove(&project.name).await.unwrap(), RemoveOutcome::InUse(vec![plan.id]));
         command(&store, &lease, drydock_domain::Command::Cancel { reason: "no".to_owned() }).await.unwrap();
-        assert_eq!(store.project_remove(&project.name).await.unwrap(), Removed::Removed);
+        assert_eq!(store.project_remove(&project.name).await.unwrap(), RemoveOutcome::Removed);
     }
 }
 
@@ -91,8 +91,8 @@ on_both! {
             locked: false,
         };
         for scope in &scopes {
-            assert_eq!(store.invariant_add(&invariant(scope)).await.unwrap(), Added::Added);
-            assert_eq!(store.invariant_add(&invariant(scope)).await.unwrap(), Added::Exists);
+            assert_eq!(store.invariant_add(&invariant(scope)).await.unwrap(), AddOutcome::Added);
+            assert_eq!(store.invariant_add(&invariant(scope)).await.unwrap(), AddOutcome::Exists);
             assert_eq!(store.invariant_list(Some(scope)).await.unwrap(), [invariant(scope)]);
         }
         assert_eq!(store.invariant_list(None).await.unwrap().len(), scopes.len());
@@ -103,8 +103,8 @@ on_both! {
         let of_none = store.invariant_candidates(&boat, &fix, None).await.unwrap();
         assert_eq!(candidates(of_none), ["action:fix", "global", "project:boat"]);
         let name = "dry".parse().unwrap();
-        assert_eq!(store.invariant_remove(&name, &scopes[0]).await.unwrap(), Removed::Removed);
-        assert_eq!(store.invariant_remove(&name, &scopes[0]).await.unwrap(), Removed::Missing);
+        assert_eq!(store.invariant_remove(&name, &scopes[0]).await.unwrap(), RemoveOutcome::Removed);
+        assert_eq!(store.invariant_remove(&name, &scopes[0]).await.unwrap(), RemoveOutcome::Missing);
         assert_eq!(store.invariant_list(None).await.unwrap().len(), scopes.len() - 1);
     }
 }

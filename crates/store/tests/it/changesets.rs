@@ -1,7 +1,7 @@
 //! Changesets: each change is in the changeset of its writer and in no other.
 
 use drydock_domain::{ChangeOp, ChangesetState, IdPrefix, PathChange, Refusal};
-use drydock_store::{CommitError, Found, RecordError};
+use drydock_store::{CommitError, PrefixMatch, RecordError};
 
 use crate::world::{changeset_id, command, fail_and_ask, processing, queued, run_id};
 
@@ -66,7 +66,7 @@ on_both! {
         assert!(matches!(late, Err(RecordError::NotOpen { id: sealed }) if sealed == id));
         assert!(matches!(store.changeset_seal(handle).await, Err(RecordError::NotOpen { .. })));
         let prefix = IdPrefix::parse(&id.as_str()[4..14], "chg", "changeset").unwrap();
-        let Found::One(found) = store.changeset_find(&prefix).await.unwrap() else { panic!("not found") };
+        let PrefixMatch::One(found) = store.changeset_find(&prefix).await.unwrap() else { panic!("not found") };
         assert_eq!((found.state, found.entries.len(), &found.plan), (ChangesetState::Sealed, 1, &plan.id));
         assert_eq!(found.entries[0].change, change("kept".into()));
     }

@@ -63,7 +63,7 @@ async fn freeze(url: &StoreUrl, plan: &str) {
             std::thread::park();
         }
     });
-    store.plan_transact(drydock_store::Warrant::Plan(&lease), stopping).await.unwrap();
+    store.plan_transact(drydock_store::Leases::Plan(&lease), stopping).await.unwrap();
 }
 
 /// Creates plans until the disk is full, and then reads the store.

@@ -9,8 +9,8 @@ use drydock_domain::{
     TakeOverCause, create, decide,
 };
 use drydock_store::{
-    Change, CommitError, CrashPoint, DecisionFilter, EventFilter, Options, Request, RequestKind, StoreError,
-    Warrant,
+    CommitError, CrashPoint, DecisionFilter, EventFilter, HolderRequest, Leases, Options, PlanChange,
+    RequestKind, StoreError,
 };
 
 use crate::world::{
@@ -19,9 +19,9 @@ use crate::world::{
 };
 
 /// Returns a cancel request from a person.
-fn cancel_by(person: &str) -> Request {
+fn cancel_by(person: &str) -> HolderRequest {
     let (reason, via) = ("enough".into(), "command line".into());
-    Request { kind: RequestKind::Cancel, reason, by: person.into(), via, authority: Authority::Person }
+    HolderRequest { kind: RequestKind::Cancel, reason, by: person.into(), via, authority: Authority::Person }
 }
 
 on_both! {
@@ -65,7 +65,7 @@ on_both! {
         let refused = command(&two, &second, start(&run_id())).await.unwrap_err();
         assert!(matches!(refused, CommitError::Refused(Refusal::WrongStage { .. })), "{refused:?}");
         let already = command(&two, &second, start(&run)).await.unwrap();
-        assert_eq!((already.change, already.plan.revision), (Change::Already, 2));
+        assert_eq!((already.change, already.plan.revision), (PlanChange::Already, 2));
     }
 }
 
@@ -85,7 +85,7 @@ on_both! {
         for one in starts {
             match one.await.unwrap() {
                 Ok(committed) => {
-                    assert_eq!(committed.change, Change::Changed);
+                    assert_eq!(committed.change, PlanChange::Changed);
                     changed += 1;
                 }
                 Err(error) => assert!(matches!(error, CommitError::Refused(_)), "{error:?}"),
@@ -194,20 +194,20 @@ on_both! {
             deciding(Command::Intend(run.clone(), Intent { target, from, to, remote: None, creates: false }))
         };
 
-        let bare = store.plan_transact(Warrant::Plan(&lease), intend()).await.unwrap_err();
+        let bare = store.plan_transact(Leases::Plan(&lease), intend()).await.unwrap_err();
         assert!(matches!(bare, CommitError::ProjectLockMissing), "{bare:?}");
         let other = project_lease(&store, "canoe", "a").await;
-        let wrong = Warrant::Landing { plan: &lease, project: &other };
+        let wrong = Leases::Landing { plan: &lease, project: &other };
         let wrong = store.plan_transact(wrong, intend()).await.unwrap_err();
         assert!(matches!(wrong, CommitError::ProjectLockMissing), "{wrong:?}");
         let project = project_lease(&store, "boat", "a").await;
         let overtaken = project_lease(&store, "boat", "a").await;
-        let stale = Warrant::Landing { plan: &lease, project: &project };
+        let stale = Leases::Landing { plan: &lease, project: &project };
         let stale = store.plan_transact(stale, intend()).await.unwrap_err();
         assert!(matches!(stale, CommitError::LeaseLost { .. }), "{stale:?}");
         assert_eq!(store.plan_fetch(&plan.id).await.unwrap().unwrap().revision, plan.revision);
-        let both = Warrant::Landing { plan: &lease, project: &overtaken };
-        assert_eq!(store.plan_transact(both, intend()).await.unwrap().change, Change::Changed);
+        let both = Leases::Landing { plan: &lease, project: &overtaken };
+        assert_eq!(store.plan_transact(both, intend()).await.unwrap().change, PlanChange::Changed);
     }
 }
 
@@ -255,7 +255,7 @@ on_both! {
         let store = world.open().await;
         for _ in 0..20 {
             let (lease, plan) = queued(&store, "a").await;
-            let mut asked = store.plan_transact(Warrant::Plan(&lease), deciding(start(&run_id())));
+            let mut asked = store.plan_transact(Leases::Plan(&lease), deciding(start(&run_id())));
             // One poll submits the job.
             let polled = poll_fn(|context| Poll::Ready(asked.as_mut().poll(context))).await;
             drop(asked);
@@ -274,7 +274,7 @@ on_both! {
         let store = world.open().await;
         let (lease, plan) = queued(&store, "a").await;
         for _ in 0..20 {
-            let panicked = store.plan_transact(Warrant::Plan(&lease), Box::new(|_| panic!("on purpose"))).await;
+            let panicked = store.plan_transact(Leases::Plan(&lease), Box::new(|_| panic!("on purpose"))).await;
             assert!(matches!(panicked, Err(CommitError::Store(StoreError::Database { .. }))), "{panicked:?}");
         }
         assert_eq!(store.plan_fetch(&plan.id).await.unwrap().unwrap().revision, 1);
@@ -295,7 +295,7 @@ on_both! {
         assert_eq!(store.effect_claim("x", LONG).await.unwrap(), None);
         let context = context();
         let done = store
-            .plan_transact(Warrant::Plan(&lease), Box::new(move |snapshot| {
+            .plan_transact(Leases::Plan(&lease), Box::new(move |snapshot| {
                 let done = Command::Complete(run, Completion::Strategized { choices: Vec::new(), fanout: None });
                 let decided = decide(snapshot, done, &context)?;
                 assert!(matches!(&decided, Decided::Change(change) if change.effect() == Some(Effect::AdvanceToExecute)));

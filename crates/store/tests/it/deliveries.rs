@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use drydock_domain::Name;
-use drydock_store::{Delivery, Store, Tenure, Told};
+use drydock_store::{ClaimStatus, Delivery, DeliveryOutcome, Store};
 
 use crate::world::{BRIEF, LONG, events_total, queued};
 
@@ -54,12 +54,12 @@ on_both! {
         }
         assert_eq!(claims.len(), 1, "{claims:?}");
         assert!(seen(&other).await.due_in > NONE, "others see that it is being told");
-        assert_eq!(store.delivery_settle(&claims[0], Told::Delivered(7)).await.unwrap(), Tenure::Kept);
+        assert_eq!(store.delivery_settle(&claims[0], DeliveryOutcome::Delivered(7)).await.unwrap(), ClaimStatus::Kept);
         assert_eq!(other.delivery_claim(&stale, "late", LONG).await.unwrap(), None);
         let after = seen(&other).await;
         assert_eq!((after.position, after.delivered, after.due_in), (7, 1, NONE));
         // A claim that has ended cannot be ended again.
-        assert_eq!(store.delivery_settle(&claims[0], Told::Delivered(8)).await.unwrap(), Tenure::Lost);
+        assert_eq!(store.delivery_settle(&claims[0], DeliveryOutcome::Delivered(8)).await.unwrap(), ClaimStatus::Lost);
         assert_eq!(seen(&store).await.position, 7);
     }
 }
@@ -76,10 +76,10 @@ on_both! {
                 break claim;
             }
         };
-        assert_eq!(store.delivery_renew(&gone, LONG).await.unwrap(), Tenure::Lost);
-        assert_eq!(store.delivery_settle(&gone, Told::CutShort).await.unwrap(), Tenure::Lost);
-        assert_eq!(store.delivery_renew(&second, LONG).await.unwrap(), Tenure::Kept);
-        assert_eq!(store.delivery_settle(&second, Told::CutShort).await.unwrap(), Tenure::Kept);
+        assert_eq!(store.delivery_renew(&gone, LONG).await.unwrap(), ClaimStatus::Lost);
+        assert_eq!(store.delivery_settle(&gone, DeliveryOutcome::CutShort).await.unwrap(), ClaimStatus::Lost);
+        assert_eq!(store.delivery_renew(&second, LONG).await.unwrap(), ClaimStatus::Kept);
+        assert_eq!(store.delivery_settle(&second, DeliveryOutcome::CutShort).await.unwrap(), ClaimStatus::Kept);
         assert_eq!(seen(&store).await, first, "a try that was cut short leaves no trace");
     }
 }
@@ -91,8 +91,8 @@ on_both! {
         let store = world.open().await;
         store.delivery_begin(&[name()]).await.unwrap();
         let claim = store.delivery_claim(&seen(&store).await, "a", LONG).await.unwrap().unwrap();
-        let later = Told::Later { error: "nobody is there".to_owned(), delay: LONG };
-        assert_eq!(store.delivery_settle(&claim, later).await.unwrap(), Tenure::Kept);
+        let later = DeliveryOutcome::Later { error: "nobody is there".to_owned(), delay: LONG };
+        assert_eq!(store.delivery_settle(&claim, later).await.unwrap(), ClaimStatus::Kept);
         let waits = seen(&store).await;
         assert_eq!((waits.attempts, waits.last_error.as_deref()), (1, Some("nobody is there")));
         assert!(waits.due_in > NONE);
@@ -100,13 +100,13 @@ on_both! {
         world.meddle("UPDATE deliveries SET next_at = 0");
         let claim = store.delivery_claim(&waits, "a", LONG).await.unwrap().unwrap();
         assert_eq!(claim.attempts, 1);
-        let given_up = Told::GivenUp { seq: 3, error: "still nobody".to_owned() };
-        assert_eq!(store.delivery_settle(&claim, given_up).await.unwrap(), Tenure::Kept);
+        let given_up = DeliveryOutcome::GivenUp { seq: 3, error: "still nobody".to_owned() };
+        assert_eq!(store.delivery_settle(&claim, given_up).await.unwrap(), ClaimStatus::Kept);
         let passed = seen(&store).await;
         assert_eq!((passed.position, passed.attempts, passed.failed, passed.delivered), (3, 0, 1, 0));
         assert_eq!((passed.due_in, passed.last_error.as_deref()), (NONE, Some("still nobody")));
         let claim = store.delivery_claim(&passed, "a", LONG).await.unwrap().unwrap();
-        assert_eq!(store.delivery_settle(&claim, Told::Delivered(4)).await.unwrap(), Tenure::Kept);
+        assert_eq!(store.delivery_settle(&claim, DeliveryOutcome::Delivered(4)).await.unwrap(), ClaimStatus::Kept);
         let told = seen(&store).await;
         assert_eq!((told.failed, told.delivered, told.last_error), (1, 1, None));
     }
@@ -125,6 +125,6 @@ on_both! {
         let claim = store.delivery_claim(&passed, "a", LONG).await.unwrap().unwrap();
         store.delivery_pass(&passed, 9).await.unwrap();
         assert_eq!(seen(&store).await.position, 5);
-        assert_eq!(store.delivery_settle(&claim, Told::Delivered(6)).await.unwrap(), Tenure::Kept);
+        assert_eq!(store.delivery_settle(&claim, DeliveryOutcome::Delivered(6)).await.unwrap(), ClaimStatus::Kept);
     }
 }

@@ -7,7 +7,7 @@ use drydock_domain::{
     Answer, BackupRef, ClashCause, Command, CommitLine, DecisionId, DecisionStatus, IdPrefix, Plan,
     ReplayConflict, State, SyncOutcome, Uncommitted,
 };
-use drydock_store::{Found, Store};
+use drydock_store::{PrefixMatch, Store};
 
 use crate::world::{command, queued, spawn};
 
@@ -50,7 +50,7 @@ async fn watch(store: Store, plan: Plan, over: Arc<AtomicBool>, errored: Arc<Ato
         if let Some(asked) = seen.stage.decision() {
             let prefix = IdPrefix::parse(asked.as_str(), DecisionId::PREFIX, "decision").unwrap();
             let found = store.decision_find(&prefix).await.unwrap();
-            assert!(matches!(found, Found::One(_)), "errored, and {asked} is not there");
+            assert!(matches!(found, PrefixMatch::One(_)), "errored, and {asked} is not there");
         }
     }
 }

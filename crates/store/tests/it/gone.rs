@@ -1,7 +1,7 @@
 //! Locks and claims of a dead process: all freed together, once, and no others.
 
 use drydock_domain::{Holder, ProcessIdentity};
-use drydock_store::{Acquired, ClaimOrder, HoldingProcess, Limits};
+use drydock_store::{Acquired, ClaimRequest, HoldingProcess, PhaseLimits};
 
 use crate::world::{LONG, free, holder, lease, project_lease, spawn};
 
@@ -24,7 +24,7 @@ on_both! {
     async fn all_that_a_dead_process_held_is_freed_once(world: World) {
         let store = world.open().await;
         let (held, claimed, other) = (free(&store).await, free(&store).await, free(&store).await);
-        let (dead, limits) = (process(7), Limits::default());
+        let (dead, limits) = (process(7), PhaseLimits::default());
         let Acquired::Held(late) = store.plan_lease_acquire(&held.id, &by(7, "a"), LONG).await.unwrap() else {
             panic!("it is free");
         };
@@ -35,7 +35,7 @@ on_both! {
         let Acquired::Held(_) = store.plan_lease_acquire(&other.id, &by(8, "c"), LONG).await.unwrap() else {
             panic!("it is free");
         };
-        let order = ClaimOrder { owner: "d", process: Some(&dead), ttl: LONG, root: None, limits, without: &[] };
+        let order = ClaimRequest { owner: "d", process: Some(&dead), ttl: LONG, root: None, limits, without: &[] };
         assert_eq!(store.effect_claim_within(&order).await.unwrap().unwrap().plan, claimed.id);
         assert_eq!(store.effect_claim("e", LONG).await.unwrap(), None);
         let holding = store.processes_holding().await.unwrap();

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use drydock_domain::{Answer, Command, Event, IdPrefix, LockScope};
-use drydock_store::{Acquired, CommitError, CrashPoint, EventFilter, Found, Options, RecordError, Renewed};
+use drydock_store::{
+    Acquired, CommitError, CrashPoint, EventFilter, Options, PrefixMatch, RecordError, Renewed,
+};
 
 use crate::world::{
     BRIEF, LONG, changeset_id, command, deciding, events_total, expired, fail_and_ask, holder, lease, now,
@@ -208,10 +210,10 @@ on_both! {
         assert_eq!(locks.len(), 2);
         for lock in &locks {
             let prefix = IdPrefix::parse(&lock.id.as_str()[..12], "lck", "lock").unwrap();
-            assert_eq!(store.lock_find(&prefix).await.unwrap(), Found::One(lock.clone()));
+            assert_eq!(store.lock_find(&prefix).await.unwrap(), PrefixMatch::One(lock.clone()));
             assert_eq!(store.lock_break(&lock.id, "stuck", "ann").await.unwrap().as_ref(), Some(lock));
             assert_eq!(store.lock_break(&lock.id, "stuck", "ann").await.unwrap(), None);
-            assert_eq!(store.lock_find(&prefix).await.unwrap(), Found::None);
+            assert_eq!(store.lock_find(&prefix).await.unwrap(), PrefixMatch::None);
         }
         let events = store.event_list(&EventFilter { after: 0, plan: None, limit: 100 }).await.unwrap();
         let broken: Vec<_> = events.into_iter().filter(|event| event.kind == "lock.broken").collect();

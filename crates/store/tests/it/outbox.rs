@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use drydock_domain::{Command, Completion};
-use drydock_store::{ClaimOrder, Limits};
+use drydock_store::{ClaimRequest, PhaseLimits};
 
 use crate::world::{BRIEF, LONG, command, expired, free, holder, queued, started};
 
@@ -87,13 +87,13 @@ on_both! {
         for _ in 0..12 {
             free(&store).await;
         }
-        let limits = Limits { store: Some(3), project: None };
+        let limits = PhaseLimits { store: Some(3), project: None };
         let claimants: Vec<_> = (0..8)
             .map(|n| {
                 let store = store.clone();
                 crate::world::spawn(async move {
                     let owner = format!("c{n}");
-                    let order = ClaimOrder { owner: &owner, process: None, ttl: LONG, root: None, limits, without: &[] };
+                    let order = ClaimRequest { owner: &owner, process: None, ttl: LONG, root: None, limits, without: &[] };
                     let mut mine = Vec::new();
                     for _ in 0..4 {
                         mine.extend(store.effect_claim_within(&order).await.unwrap());
@@ -107,15 +107,15 @@ on_both! {
             all.extend(claimant.await.unwrap());
         }
         assert_eq!(all.len(), 3);
-        let order = ClaimOrder { owner: "late", process: None, ttl: LONG, root: None, limits, without: &[] };
+        let order = ClaimRequest { owner: "late", process: None, ttl: LONG, root: None, limits, without: &[] };
         store.effect_defer(&all[0], LONG).await.unwrap();
         assert!(store.effect_claim_within(&order).await.unwrap().is_some(), "one place is free again");
         assert!(store.effect_claim_within(&order).await.unwrap().is_none());
-        let per_project = Limits { store: None, project: Some(3) };
-        let order = ClaimOrder { limits: per_project, ..order };
+        let per_project = PhaseLimits { store: None, project: Some(3) };
+        let order = ClaimRequest { limits: per_project, ..order };
         assert!(store.effect_claim_within(&order).await.unwrap().is_none(), "all are of one project");
         let other = free(&store).await;
-        let order = ClaimOrder { root: Some(&other.id), limits: Limits::default(), ..order };
+        let order = ClaimRequest { root: Some(&other.id), limits: PhaseLimits::default(), ..order };
         assert_eq!(store.effect_claim_within(&order).await.unwrap().map(|claim| claim.plan), Some(other.id.clone()));
         assert_eq!(store.effect_claim_within(&order).await.unwrap(), None);
     }
@@ -149,8 +149,8 @@ on_both! {
         let claim = store.effect_claim("lacks it", LONG).await.unwrap().unwrap();
         store.effect_give_back(&claim).await.unwrap();
         let without = [plan.spec.project.clone()];
-        let limits = Limits::default();
-        let order = ClaimOrder { owner: "b", process: None, ttl: LONG, root: None, limits, without: &without };
+        let limits = PhaseLimits::default();
+        let order = ClaimRequest { owner: "b", process: None, ttl: LONG, root: None, limits, without: &without };
         assert_eq!(store.effect_claim_within(&order).await.unwrap(), None);
         let again = store.effect_claim("has it", LONG).await.unwrap().unwrap();
         assert_eq!((&again.plan, again.attempts), (&plan.id, 1));

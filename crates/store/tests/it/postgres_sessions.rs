@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use drydock_domain::{ChangeOp, Event, PathChange};
-use drydock_store::{CommitError, Options, RecordError, Store, StoreUrl, Warrant};
+use drydock_store::{CommitError, Leases, Options, RecordError, Store, StoreUrl};
 use drydock_testkit::proxy::Proxy;
 
 use crate::world::{LIMIT, World, changeset_id, deciding, lease, now, processing, run_id, start};
@@ -60,7 +60,7 @@ async fn a_process_that_stops_inside_a_transition_is_overtaken() {
                 may_go_on.recv_timeout(LIMIT).unwrap();
                 decide(snapshot)
             });
-            store.plan_transact(Warrant::Plan(&lease), stopping).await
+            store.plan_transact(Leases::Plan(&lease), stopping).await
         })
     });
     is_stopped.recv_timeout(LIMIT).unwrap();
@@ -84,7 +84,7 @@ async fn a_row_that_stays_locked_is_busy() {
     let (other, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
     let driven = crate::world::spawn(connection);
     other.batch_execute("BEGIN; SELECT 1 FROM locks FOR UPDATE").await.unwrap();
-    let busy = store.plan_transact(Warrant::Plan(&lease), deciding(start(&run_id()))).await.unwrap_err();
+    let busy = store.plan_transact(Leases::Plan(&lease), deciding(start(&run_id()))).await.unwrap_err();
     assert!(matches!(&busy, CommitError::Store(error) if error.code() == "store_busy"), "{busy:?}");
     other.batch_execute("ROLLBACK").await.unwrap();
     crate::world::started(&store, &lease).await;

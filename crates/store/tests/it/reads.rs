@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use drydock_domain::{DecisionStatus, IdPrefix, Phase, State};
-use drydock_store::{DecisionFilter, Found, PlanFilter};
+use drydock_store::{DecisionFilter, PlanFilter, PrefixMatch};
 
 use crate::world::{command, fail_and_ask, processing, queued, queued_as, spec, started};
 
@@ -112,13 +112,13 @@ on_both! {
         }
         for id in &ids {
             let full = IdPrefix::parse(id.as_str(), "pln", "plan").unwrap();
-            assert!(matches!(store.plan_find(&full).await.unwrap(), Found::One(plan) if plan.id == *id));
+            assert!(matches!(store.plan_find(&full).await.unwrap(), PrefixMatch::One(plan) if plan.id == *id));
             let short = IdPrefix::parse(&id.as_str()[4..5], "pln", "plan").unwrap();
             let alike: Vec<_> = ids.iter().filter(|other| other.as_str()[..5] == id.as_str()[..5]).collect();
             match store.plan_find(&short).await.unwrap() {
-                Found::One(plan) => assert_eq!(alike, [&plan.id]),
-                Found::None => panic!("{id} was not found"),
-                Found::Many(named) => {
+                PrefixMatch::One(plan) => assert_eq!(alike, [&plan.id]),
+                PrefixMatch::None => panic!("{id} was not found"),
+                PrefixMatch::Many(named) => {
                     assert_eq!(named.len(), alike.len().min(5));
                     assert!(named.iter().all(|name| alike.iter().any(|id| id.as_str() == name)));
                 }
@@ -126,7 +126,7 @@ on_both! {
         }
         let nobody = (b'0'..=b'9').map(char::from).find(|c| ids.iter().all(|id| !id.as_str()[4..].starts_with(&format!("{c}{c}{c}"))));
         let nobody = format!("{0}{0}{0}", nobody.unwrap());
-        assert_eq!(store.plan_find(&IdPrefix::parse(&nobody, "pln", "plan").unwrap()).await.unwrap(), Found::None);
+        assert_eq!(store.plan_find(&IdPrefix::parse(&nobody, "pln", "plan").unwrap()).await.unwrap(), PrefixMatch::None);
     }
 }
 
@@ -149,7 +149,7 @@ on_both! {
         let of_plan = DecisionFilter { plan: Some(asked[0].2.clone()), ..DecisionFilter::default() };
         assert_eq!(ids(store.decision_list(&of_plan).await.unwrap()), [asked[0].1.clone()]);
         let prefix = IdPrefix::parse(asked[0].1.as_str(), "dec", "decision").unwrap();
-        let Found::One(resolved) = store.decision_find(&prefix).await.unwrap() else { panic!("not found") };
+        let PrefixMatch::One(resolved) = store.decision_find(&prefix).await.unwrap() else { panic!("not found") };
         assert!(matches!(resolved.status, DecisionStatus::Resolved(_)));
         assert_eq!(store.counts().await.unwrap().open_decisions, 2);
     }

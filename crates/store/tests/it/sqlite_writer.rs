@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-use drydock_store::{CommitError, StoreError, Warrant};
+use drydock_store::{CommitError, Leases, StoreError};
 use drydock_testkit::wait;
 
 use crate::world::{
@@ -44,7 +44,7 @@ async fn one_failing_job_does_not_fail_its_neighbours() {
                     }
                     1 => {
                         let bad = Box::new(|_: &_| panic!("on purpose"));
-                        assert!(store.plan_transact(Warrant::Plan(&lease), bad).await.is_err());
+                        assert!(store.plan_transact(Leases::Plan(&lease), bad).await.is_err());
                     }
                     2 => assert!(command(&store, &lease, start(&run_id())).await.is_err()),
                     _ => drop(store.changeset_open(&lease, &run, "w", changeset_id()).await.unwrap()),
@@ -90,7 +90,7 @@ async fn a_job_that_was_given_up_never_runs() {
     let gate = closed_gate(&world);
     // Paused time advances to the end of the wait as soon as nothing else can happen.
     tokio::time::pause();
-    let busy = store.plan_transact(Warrant::Plan(&lease), deciding(start(&run_id()))).await.unwrap_err();
+    let busy = store.plan_transact(Leases::Plan(&lease), deciding(start(&run_id()))).await.unwrap_err();
     assert!(matches!(busy, CommitError::Store(StoreError::Busy { .. })), "{busy:?}");
     tokio::time::resume();
     gate.unlock().unwrap();

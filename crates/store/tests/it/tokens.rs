@@ -2,13 +2,13 @@
 //! is revoked.
 
 use drydock_domain::{IdPrefix, StoredEvent, Token, TokenId, TokenKind, TokenRole, TokenState};
-use drydock_store::{EventFilter, Found, NewSession, NewToken, Store, TokenAdded};
+use drydock_store::{EventFilter, NewSession, PrefixMatch, Store, TokenAdded, TokenInsert};
 
 use crate::world::{BRIEF, LONG, plan_id, random, run_id};
 
-fn new(name: &str, role: TokenRole) -> NewToken {
+fn new(name: &str, role: TokenRole) -> TokenInsert {
     let (id, digest) = (TokenId::from_random(random()), "ab".repeat(32));
-    NewToken {
+    TokenInsert {
         id,
         digest,
         name: name.parse().unwrap(),
@@ -19,16 +19,16 @@ fn new(name: &str, role: TokenRole) -> NewToken {
     }
 }
 
-fn link(name: &str, made_by: Option<&TokenId>) -> NewToken {
+fn link(name: &str, made_by: Option<&TokenId>) -> TokenInsert {
     let made_by = made_by.cloned();
-    NewToken { kind: TokenKind::Link, life: Some(LONG), made_by, ..new(name, TokenRole::Human) }
+    TokenInsert { kind: TokenKind::Link, life: Some(LONG), made_by, ..new(name, TokenRole::Human) }
 }
 
 fn session() -> NewSession {
     NewSession { id: TokenId::from_random(random()), digest: "cd".repeat(32), life: LONG }
 }
 
-async fn add(store: &Store, new: NewToken) -> Token {
+async fn add(store: &Store, new: TokenInsert) -> Token {
     match store.token_add(new).await.unwrap() {
         TokenAdded::Kept(token) => token,
         refused => panic!("{refused:?}"),
@@ -72,7 +72,7 @@ on_both! {
         add(&store, new("laptop", TokenRole::Reader)).await;
         assert_eq!(store.token_revoke(&TokenId::from_random(random())).await.unwrap(), None);
         let prefix = IdPrefix::parse(first.id.as_str(), TokenId::PREFIX, "token").unwrap();
-        assert!(matches!(store.token_find(&prefix).await.unwrap(), Found::One(token) if token.id == first.id));
+        assert!(matches!(store.token_find(&prefix).await.unwrap(), PrefixMatch::One(token) if token.id == first.id));
     }
 }
 
@@ -81,8 +81,8 @@ on_both! {
     async fn a_token_is_over_when_its_time_is(world: World) {
         let store = world.open().await;
         let (brief, long) = (new("brief", TokenRole::Human), new("long", TokenRole::Human));
-        store.token_add(NewToken { life: Some(BRIEF), ..brief.clone() }).await.unwrap();
-        let made = add(&store, NewToken { life: Some(LONG), ..long.clone() }).await;
+        store.token_add(TokenInsert { life: Some(BRIEF), ..brief.clone() }).await.unwrap();
+        let made = add(&store, TokenInsert { life: Some(LONG), ..long.clone() }).await;
         assert!(made.expires_at > Some(made.created_at));
         while state(&store, &brief.id).await == TokenState::Valid {
             tokio::task::yield_now().await;
@@ -111,7 +111,7 @@ on_both! {
     /// link.
     async fn a_link_is_used_once_and_in_time(world: World) {
         let (store, other) = (world.open().await, world.open().await);
-        let (good, brief) = (link("good", None), NewToken { life: Some(BRIEF), ..link("brief", None) });
+        let (good, brief) = (link("good", None), TokenInsert { life: Some(BRIEF), ..link("brief", None) });
         for one in [&good, &brief] {
             add(&store, one.clone()).await;
         }
@@ -176,9 +176,9 @@ on_both! {
     async fn a_token_ends_with_the_one_that_made_it(world: World) {
         let (store, other) = (world.open().await, world.open().await);
         let below = |name: &str, maker: &Token, life| {
-            NewToken { life, made_by: Some(maker.id.clone()), ..new(name, TokenRole::Human) }
+            TokenInsert { life, made_by: Some(maker.id.clone()), ..new(name, TokenRole::Human) }
         };
-        let first = add(&store, NewToken { life: Some(LONG), ..new("first", TokenRole::Human) }).await;
+        let first = add(&store, TokenInsert { life: Some(LONG), ..new("first", TokenRole::Human) }).await;
         let second = add(&store, below("second", &first, None)).await;
         let third = add(&store, below("third", &second, Some(LONG / 2))).await;
         assert_eq!((&second.made_by, &third.made_by), (&Some(first.id.clone()), &Some(second.id.clone())));
@@ -203,7 +203,7 @@ on_both! {
             assert_eq!(state(&store, &token.id).await, expected, "{}", token.name);
         }
         assert_eq!(store.token_add(below("later", &third, None)).await.unwrap(), TokenAdded::MakerEnded);
-        let brief = add(&store, NewToken { life: Some(BRIEF), ..new("brief", TokenRole::Human) }).await;
+        let brief = add(&store, TokenInsert { life: Some(BRIEF), ..new("brief", TokenRole::Human) }).await;
         while state(&store, &brief.id).await == TokenState::Valid {
             tokio::time::sleep(BRIEF / 4).await;
         }
@@ -215,8 +215,8 @@ on_both! {
     /// F6. Breaks when tokens that were made with the token of a server outlive it, no one is alerted, or a browser is signed out.
     async fn a_token_that_is_ended_ends_the_tokens_below_and_no_session(world: World) {
         let (store, other) = (world.open().await, world.open().await);
-        let below = |name: &str, maker: &Token| NewToken { made_by: Some(maker.id.clone()), ..new(name, TokenRole::Human) };
-        let machine = add(&store, NewToken { kind: TokenKind::Machine, ..new("machine", TokenRole::Human) }).await;
+        let below = |name: &str, maker: &Token| TokenInsert { made_by: Some(maker.id.clone()), ..new(name, TokenRole::Human) };
+        let machine = add(&store, TokenInsert { kind: TokenKind::Machine, ..new("machine", TokenRole::Human) }).await;
         let (first, alone) = (add(&store, below("first", &machine)).await, add(&store, new("alone", TokenRole::Human)).await);
         let second = add(&store, below("second", &first)).await;
         let (own, theirs) =

@@ -13,8 +13,8 @@ use drydock_domain::{
     Target, Timestamp, create, decide,
 };
 use drydock_store::{
-    Acquired, CommitError, Committed, Decide, EventFilter, Options, PlanLease, ProjectLease, Store, StoreUrl,
-    Warrant,
+    Acquired, CommitError, Committed, Decide, EventFilter, Leases, Options, PlanLease, ProjectLease, Store,
+    StoreUrl,
 };
 use drydock_testkit::postgres::Database;
 use drydock_testkit::sqlite;
@@ -293,7 +293,7 @@ pub(crate) async fn command(
     lease: &PlanLease,
     command: Command,
 ) -> Result<Committed, CommitError> {
-    store.plan_transact(Warrant::Plan(lease), deciding(command)).await
+    store.plan_transact(Leases::Plan(lease), deciding(command)).await
 }
 
 /// Counts the events by reading all of them.
