@@ -9,8 +9,8 @@
 use std::path::Path;
 
 use crate::error::GitError;
-use crate::guard::Entry;
-use crate::run::Place;
+use crate::guard::ConfigEntry;
+use crate::run::GitContext;
 
 /// Name that read calls use instead of the remote. An `insteadOf` rule passed with the call rewrites it to
 /// the push address. The push address itself is not used as the name because another rule of the user could
@@ -26,14 +26,14 @@ pub(crate) struct Source {
     pub(crate) settings: Vec<(String, String)>,
 }
 
-impl Place {
+impl GitContext {
     /// Returns how to read a remote at its push address, or `None` if no remote with this name is configured.
     pub(crate) fn source(&self, remote: &str) -> Result<Option<Source>, GitError> {
         source(&self.configuration()?, remote, &self.work_tree)
     }
 }
 
-fn source(entries: &[Entry], remote: &str, root: &Path) -> Result<Option<Source>, GitError> {
+fn source(entries: &[ConfigEntry], remote: &str, root: &Path) -> Result<Option<Source>, GitError> {
     let Addresses { fetch, push } = addresses(entries, remote);
     match (fetch, push.as_slice()) {
         (None, _) => Ok(None),
@@ -61,7 +61,7 @@ struct Addresses {
 
 /// Applies git's rules: `insteadOf` rewrites every address; `pushInsteadOf` only applies to remotes without
 /// `pushurl`.
-fn addresses(entries: &[Entry], remote: &str) -> Addresses {
+fn addresses(entries: &[ConfigEntry], remote: &str) -> Addresses {
     let given = |variable: &str| {
         let key = format!("remote.{remote}.{variable}");
         let mut found = Vec::new();
@@ -88,7 +88,7 @@ fn addresses(entries: &[Entry], remote: &str) -> Addresses {
 }
 
 /// Replaces the longest prefix that a rule names. If several rules have the same length, the first one wins.
-fn rewrite(entries: &[Entry], variable: &str, url: &str) -> Option<String> {
+fn rewrite(entries: &[ConfigEntry], variable: &str, url: &str) -> Option<String> {
     let mut best: Option<(&str, &str)> = None;
     for entry in entries.iter().filter(|entry| url.starts_with(entry.value.as_str())) {
         let base = entry.key.strip_prefix("url.").and_then(|rest| rest.strip_suffix(variable));
@@ -117,7 +117,7 @@ mod tests {
 
     use super::{Addresses, STAND_IN, addresses, shown, source};
     use crate::git::Git;
-    use crate::run::{Call, Place};
+    use crate::run::{GitCall, GitContext};
 
     /// Breaks when an address is resolved differently from git.
     #[test]
@@ -154,7 +154,7 @@ mod tests {
             let root = folder.path().join(nth.to_string());
             std::fs::create_dir(&root).unwrap();
             let call = |args: &[&str]| {
-                let call = args.iter().fold(Call::new(&git, &root, "test"), |call, arg| call.arg(arg));
+                let call = args.iter().fold(GitCall::new(&git, &root, "test"), |call, arg| call.arg(arg));
                 String::from_utf8(call.run().unwrap().stdout).unwrap()
             };
             call(&["init", "-q"]);
@@ -162,8 +162,12 @@ mod tests {
                 call(&["config", "--add", key, value]);
             }
             let git_dir = root.join(".git");
-            let place =
-                Place { git: git.clone(), common_dir: git_dir.clone(), git_dir, work_tree: root.clone() };
+            let place = GitContext {
+                git: git.clone(),
+                common_dir: git_dir.clone(),
+                git_dir,
+                work_tree: root.clone(),
+            };
             let entries = place.configuration().unwrap();
             let lines = |text: String| text.lines().map(str::to_owned).collect::<Vec<_>>();
             let fetch = lines(call(&["remote", "get-url", "o"])).into_iter().next();
@@ -174,7 +178,7 @@ mod tests {
             match source(&entries, "o", Path::new("/")) {
                 Ok(source) => {
                     let source = source.unwrap();
-                    let read = Call::new(&git, &root, "test").settings(&source.settings);
+                    let read = GitCall::new(&git, &root, "test").settings(&source.settings);
                     let read = read.args(["ls-remote", "--get-url", &source.name]).run().unwrap();
                     assert_eq!(lines(String::from_utf8(read.stdout).unwrap()), push, "{case:?}");
                 }

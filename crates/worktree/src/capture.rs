@@ -14,10 +14,10 @@ use crate::id::{CommitId, TreeId};
 use crate::index_file;
 use crate::intake::Intake;
 use crate::merge::{Signature, commit_tree};
-use crate::private_index::{Copied, Entry, GITLINK, Mark, PrivateIndex};
+use crate::private_index::{GITLINK, IndexCopy, IndexEntry, IndexFlag, PrivateIndex};
 use crate::repository::{Repository, tree_of};
-use crate::run::{Call, Place, path_text};
-use crate::submodule::{self, Found};
+use crate::run::{GitCall, GitContext, path_text};
+use crate::submodule::{self, SubmoduleState};
 
 /// The directory that never enters a capture.
 pub(crate) const OWN_FOLDER: &str = ".drydock";
@@ -78,7 +78,7 @@ pub(crate) enum OwnFolder {
 }
 
 /// The content of a directory as a tree, and an index that matches its files.
-pub(crate) struct Snapshot {
+pub(crate) struct CapturedTree {
     pub(crate) index: PrivateIndex,
     pub(crate) tree: TreeId,
     pub(crate) changes: Vec<RawChange>,
@@ -102,7 +102,7 @@ impl Checkout {
         author: &Signature,
     ) -> Result<Captured, GitError> {
         let attempt = format!("capture {}", self.path().display());
-        let Snapshot { tree, changes, .. } = self.snapshot(parent, OwnFolder::AsInParent, &attempt)?;
+        let CapturedTree { tree, changes, .. } = self.snapshot(parent, OwnFolder::AsInParent, &attempt)?;
         for change in &changes {
             path_text(&change.path)?;
         }
@@ -125,7 +125,7 @@ impl Checkout {
     /// [`Checkout::branch_to`].
     pub fn stage(&self, parent: &CommitId, message: &str, author: &Signature) -> Result<Staged, GitError> {
         let attempt = format!("capture {}", self.path().display());
-        let Snapshot { index, tree, changes } = self.snapshot(parent, OwnFolder::AsInParent, &attempt)?;
+        let CapturedTree { index, tree, changes } = self.snapshot(parent, OwnFolder::AsInParent, &attempt)?;
         for change in &changes {
             path_text(&change.path)?;
         }
@@ -140,7 +140,7 @@ impl Checkout {
     /// Returns the paths in the directory that differ from a commit, including those in `.drydock/`.
     pub fn changed_paths(&self, base: &CommitId) -> Result<Vec<String>, GitError> {
         let attempt = format!("find the changes in {}", self.path().display());
-        let Snapshot { changes, .. } = self.snapshot(base, OwnFolder::AsFound, &attempt)?;
+        let CapturedTree { changes, .. } = self.snapshot(base, OwnFolder::AsFound, &attempt)?;
         changes.iter().map(|change| path_text(&change.path)).collect()
     }
 
@@ -149,12 +149,12 @@ impl Checkout {
         parent: &CommitId,
         own: OwnFolder,
         attempt: &str,
-    ) -> Result<Snapshot, GitError> {
+    ) -> Result<CapturedTree, GitError> {
         let patience = self.terms.patience();
         let guard = self.place.guard()?;
         let index = match PrivateIndex::copy_of(&self.place, attempt)? {
-            Copied::Index(index) => index,
-            Copied::Nothing(index) => {
+            IndexCopy::Index(index) => index,
+            IndexCopy::Nothing(index) => {
                 let call = self.place.call(attempt).index(&index.path());
                 call.args(["read-tree", parent.as_str()]).run()?;
                 index
@@ -190,7 +190,7 @@ impl Checkout {
         }
         match changes.iter().find(linked).map(|change| &change.path).or(links.filled.as_ref()) {
             Some(path) => Err(GitError::SubmoduleChanged { path: lossy(path) }),
-            None => Ok(Snapshot { index, tree, changes }),
+            None => Ok(CapturedTree { index, tree, changes }),
         }
     }
 
@@ -202,14 +202,16 @@ impl Checkout {
     }
 
     /// Clears the index flags that hide changes.
-    fn unhide(&self, index: &PrivateIndex, entries: &[Entry], attempt: &str) -> Result<(), GitError> {
-        for (mark, option) in
-            [(Mark::AssumeUnchanged, "--no-assume-unchanged"), (Mark::SkipWorktree, "--no-skip-worktree")]
-        {
+    fn unhide(&self, index: &PrivateIndex, entries: &[IndexEntry], attempt: &str) -> Result<(), GitError> {
+        for (mark, option) in [
+            (IndexFlag::AssumeUnchanged, "--no-assume-unchanged"),
+            (IndexFlag::SkipWorktree, "--no-skip-worktree"),
+        ] {
             let marked = entries.iter().filter(|entry| entry.mark == mark);
             let paths: Vec<u8> = marked.flat_map(|entry| [entry.path.as_slice(), b"\0"].concat()).collect();
             if !paths.is_empty() {
-                let arranged = |call: Call| call.args(["update-index", option, "-z", "--stdin"]).stdin(paths);
+                let arranged =
+                    |call: GitCall| call.args(["update-index", option, "-z", "--stdin"]).stdin(paths);
                 index.entries_only(&self.place, attempt, arranged)?;
             }
         }
@@ -225,7 +227,7 @@ impl Checkout {
     fn take_links_out(
         &self,
         index: &PrivateIndex,
-        entries: &[Entry],
+        entries: &[IndexEntry],
         attempt: &str,
     ) -> Result<Links, GitError> {
         let mut links = Links { stay: Vec::new(), filled: None };
@@ -234,9 +236,9 @@ impl Checkout {
             gone.push((0, link.id.as_str(), link.path.as_slice()));
             let found = submodule::look(self.path(), link);
             match found.map_err(|source| GitError::file(attempt, self.path(), source))? {
-                Found::Replaced => continue,
-                Found::Untouched => {}
-                Found::Files => links.filled = Some(link.path.clone()),
+                SubmoduleState::Replaced => continue,
+                SubmoduleState::Untouched => {}
+                SubmoduleState::Files => links.filled = Some(link.path.clone()),
             }
             links.stay.push(link.clone());
         }
@@ -250,13 +252,13 @@ impl Checkout {
 /// The gitlinks that an index had.
 pub(crate) struct Links {
     /// Gitlinks to restore. Nothing is added at their paths.
-    pub(crate) stay: Vec<Entry>,
+    pub(crate) stay: Vec<IndexEntry>,
     /// The path of a gitlink whose directory contains files.
     filled: Option<Vec<u8>>,
 }
 
 impl Links {
-    fn put_back(&self, index: &PrivateIndex, place: &Place, attempt: &str) -> Result<(), GitError> {
+    fn put_back(&self, index: &PrivateIndex, place: &GitContext, attempt: &str) -> Result<(), GitError> {
         if self.stay.is_empty() {
             return Ok(());
         }

@@ -13,7 +13,7 @@ use crate::id::CommitId;
 use crate::name;
 use crate::patience::CaptureTerms;
 use crate::repository::{Repository, commit_at};
-use crate::run::{LIMIT_FILES, Output, Place};
+use crate::run::{GitContext, LIMIT_FILES, Output};
 use crate::submodule::short_line;
 use crate::worktrees::{Worktree, is_half_made, past_half_made, resolved};
 
@@ -26,7 +26,7 @@ const LOCK_REASON: &str = "drydock: in use by a run; `drydock gc` removes the wo
 /// A worktree directory that drydock created.
 #[derive(Debug, Clone)]
 pub struct Checkout {
-    pub(crate) place: Place,
+    pub(crate) place: GitContext,
     /// `None` for a detached worktree.
     pub(crate) branch: Option<String>,
     pub(crate) terms: CaptureTerms,
@@ -244,9 +244,9 @@ impl Repository {
         fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
     }
 
-    fn linked_place(&self, git_dir: PathBuf, work_tree: PathBuf) -> Place {
-        let Place { git, common_dir, .. } = self.place().clone();
-        Place { git, common_dir, git_dir, work_tree }
+    fn linked_place(&self, git_dir: PathBuf, work_tree: PathBuf) -> GitContext {
+        let GitContext { git, common_dir, .. } = self.place().clone();
+        GitContext { git, common_dir, git_dir, work_tree }
     }
 }
 

@@ -30,7 +30,7 @@ static STARTING: RwLock<()> = RwLock::new(());
 static CHILDREN: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
 /// Why a child has no result.
-pub(crate) enum Broken {
+pub(crate) enum ProcessError {
     Start(std::io::Error),
     TimedOut,
     /// The exit status cannot be read: another part of this process took it, or SIGCHLD is ignored.
@@ -38,24 +38,28 @@ pub(crate) enum Broken {
     Stopped,
 }
 
-impl From<Over> for Broken {
+impl From<Over> for ProcessError {
     fn from(over: Over) -> Self {
         match over {
-            Over::TimedOut { .. } => Broken::TimedOut,
-            Over::Stopped => Broken::Stopped,
+            Over::TimedOut { .. } => ProcessError::TimedOut,
+            Over::Stopped => ProcessError::Stopped,
         }
     }
 }
 
 /// Exit status and output of a child.
-pub(crate) struct Ended {
+pub(crate) struct ProcessOutput {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
 }
 
 /// Runs a command until it ends or `patience` runs out.
-pub(crate) fn run(mut command: Command, input: Vec<u8>, patience: &Patience) -> Result<Ended, Broken> {
+pub(crate) fn run(
+    mut command: Command,
+    input: Vec<u8>,
+    patience: &Patience,
+) -> Result<ProcessOutput, ProcessError> {
     let mut child = spawn(&mut command, if input.is_empty() { Stdio::null() } else { Stdio::piped() })?;
     if let Some(mut stdin) = child.0.stdin.take() {
         // If a child ends without reading its input, its exit status reports the failure, not this write.
@@ -63,19 +67,19 @@ pub(crate) fn run(mut command: Command, input: Vec<u8>, patience: &Patience) -> 
     }
     let stdout = read_all(child.0.stdout.take());
     let stderr = read_all(child.0.stderr.take());
-    let mut ended = || -> Result<Ended, Broken> {
+    let mut ended = || -> Result<ProcessOutput, ProcessError> {
         let (stdout, stderr) = (receive_patiently(&stdout, patience)?, receive_patiently(&stderr, patience)?);
         loop {
             let until = Instant::now() + patience.next_wait()?;
             match wait(&mut child, until) {
-                Err(Broken::TimedOut) => {}
-                status => return Ok(Ended { status: status?, stdout, stderr }),
+                Err(ProcessError::TimedOut) => {}
+                status => return Ok(ProcessOutput { status: status?, stdout, stderr }),
             }
         }
     };
     match ended() {
         // The child is already reaped, and its process group id may have been reused.
-        ended @ (Ok(_) | Err(Broken::Lost(_))) => ended,
+        ended @ (Ok(_) | Err(ProcessError::Lost(_))) => ended,
         Err(broken) => {
             end(&mut child);
             Err(broken)
@@ -127,7 +131,11 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    pub(crate) fn start(mut command: Command, end: u8, limit: Duration) -> Result<Conversation, Broken> {
+    pub(crate) fn start(
+        mut command: Command,
+        end: u8,
+        limit: Duration,
+    ) -> Result<Conversation, ProcessError> {
         let mut child = spawn(&mut command, Stdio::piped())?;
         let (sender, parts) = channel();
         let stdout = child.0.stdout.take();
@@ -154,21 +162,21 @@ impl Conversation {
     }
 
     /// Waits for the next part. Returns `Ok(None)` if the child has ended.
-    pub(crate) fn part(&mut self) -> Result<Option<String>, Broken> {
+    pub(crate) fn part(&mut self) -> Result<Option<String>, ProcessError> {
         match self.parts.recv_timeout(self.deadline.saturating_duration_since(Instant::now())) {
             Ok(part) => Ok(Some(part)),
             Err(RecvTimeoutError::Disconnected) => Ok(None),
-            Err(RecvTimeoutError::Timeout) => Err(Broken::TimedOut),
+            Err(RecvTimeoutError::Timeout) => Err(ProcessError::TimedOut),
         }
     }
 
     /// Closes the child's input and waits until it ends.
-    pub(crate) fn finish(mut self) -> Result<Ended, Broken> {
+    pub(crate) fn finish(mut self) -> Result<ProcessOutput, ProcessError> {
         self.stdin = None;
-        let stderr = receive(&self.stderr, self.deadline).ok_or(Broken::TimedOut)?;
+        let stderr = receive(&self.stderr, self.deadline).ok_or(ProcessError::TimedOut)?;
         let status = wait(&mut self.child, self.deadline)?;
         let stdout = self.parts.try_iter().collect::<Vec<_>>().join("\n").into_bytes();
-        Ok(Ended { status, stdout, stderr })
+        Ok(ProcessOutput { status, stdout, stderr })
     }
 }
 
@@ -176,20 +184,20 @@ impl Drop for Conversation {
     fn drop(&mut self) {
         self.stdin = None;
         // At the end of its input `update-ref` aborts and unlocks the refs.
-        if matches!(wait(&mut self.child, Instant::now() + GRACE), Err(Broken::TimedOut)) {
+        if matches!(wait(&mut self.child, Instant::now() + GRACE), Err(ProcessError::TimedOut)) {
             end(&mut self.child);
         }
     }
 }
 
-fn spawn(command: &mut Command, stdin: Stdio) -> Result<Registered, Broken> {
+fn spawn(command: &mut Command, stdin: Stdio) -> Result<Registered, ProcessError> {
     // The child gets its own process group: processes that git starts end with it, and Ctrl-C in our terminal
     // does not interrupt git during an update.
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     // The lock is held until the child is registered. The reaper therefore cannot mistake it for an orphan,
     // even if it ends immediately.
     let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
-    let child = Registered(command.spawn().map_err(Broken::Start)?);
+    let child = Registered(command.spawn().map_err(ProcessError::Start)?);
     children().push(child.number());
     Ok(child)
 }
@@ -220,15 +228,15 @@ fn receive(receiver: &Receiver<Vec<u8>>, deadline: Instant) -> Option<Vec<u8>> {
     receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
 }
 
-fn wait(child: &mut Registered, deadline: Instant) -> Result<ExitStatus, Broken> {
+fn wait(child: &mut Registered, deadline: Instant) -> Result<ExitStatus, ProcessError> {
     let mut pause = Duration::from_micros(20);
     loop {
         // The error is permanent (ECHILD), so waiting for the deadline would only hide it.
-        if let Some(status) = child.0.try_wait().map_err(Broken::Lost)? {
+        if let Some(status) = child.0.try_wait().map_err(ProcessError::Lost)? {
             return Ok(status);
         }
         if Instant::now() >= deadline {
-            return Err(Broken::TimedOut);
+            return Err(ProcessError::TimedOut);
         }
         thread::sleep(pause);
         pause = (pause * 2).min(PAUSE_MAX);
@@ -241,7 +249,7 @@ fn end(child: &mut Registered) {
     // The child is not reaped yet, so its process group id cannot have been reused. An error means that the
     // group is empty.
     kill_process_group(group, Signal::TERM).ok();
-    if matches!(wait(child, Instant::now() + GRACE), Err(Broken::TimedOut)) {
+    if matches!(wait(child, Instant::now() + GRACE), Err(ProcessError::TimedOut)) {
         kill_process_group(group, Signal::KILL).ok();
         // If the child is still alive now, it is reaped later as an orphan.
         wait(child, Instant::now() + GRACE).ok();
@@ -256,7 +264,7 @@ mod tests {
 
     use rustix::process::{Pid, WaitOptions, waitpid};
 
-    use super::{Broken, children, run, spawn, wait, with_git_children};
+    use super::{ProcessError, children, run, spawn, wait, with_git_children};
 
     fn sleeper() -> super::Registered {
         let Ok(child) = spawn(Command::new("sleep").arg("60"), std::process::Stdio::null()) else {
@@ -274,7 +282,7 @@ mod tests {
         waitpid(Pid::from_raw(child.number()), WaitOptions::empty()).unwrap();
         let began = Instant::now();
         let waited = wait(&mut child, began + Duration::from_secs(60));
-        assert!(matches!(waited, Err(Broken::Lost(_))) && began.elapsed() < Duration::from_secs(30));
+        assert!(matches!(waited, Err(ProcessError::Lost(_))) && began.elapsed() < Duration::from_secs(30));
     }
 
     /// F13. Breaks when the reaper could take the exit status of a git call, or a call stays registered after

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::{GitError, OpenError};
 use crate::git::Git;
 use crate::repository::Repository;
-use crate::run::Call;
+use crate::run::GitCall;
 
 impl Repository {
     /// Creates a repository with these files in its first commit on `branch`.
@@ -36,7 +36,7 @@ fn first_commit(
     if fs::read_dir(path).map_err(file)?.next().is_some() {
         return Err(GitError::unexpected(attempt, format!("{} is not empty", path.display())));
     }
-    let call = || Call::new(git, path, attempt);
+    let call = || GitCall::new(git, path, attempt);
     call().args(["init", "--quiet", "--initial-branch", branch]).run()?;
     for (name, content) in files {
         fs::write(path.join(name), content).map_err(file)?;

@@ -3,11 +3,11 @@
 use crate::error::GitError;
 use crate::id::{Treeish, is_object_name};
 use crate::repository::Repository;
-use crate::run::{Call, Place, path_text};
+use crate::run::{GitCall, GitContext, path_text};
 
 /// One changed path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct TreeChange {
     /// The path after the change, or before it if the file was deleted.
     pub path: String,
     /// The kind of change.
@@ -52,14 +52,14 @@ pub struct DiffStat {
 
 impl Repository {
     /// Lists the changed paths, with a rename as one change.
-    pub fn changes(&self, from: &impl Treeish, to: &impl Treeish) -> Result<Vec<Change>, GitError> {
+    pub fn changes(&self, from: &impl Treeish, to: &impl Treeish) -> Result<Vec<TreeChange>, GitError> {
         if from.object() == to.object() {
             return Ok(Vec::new());
         }
         let attempt = attempt(from, to);
         let output =
             diff_tree(self.place(), from, to, &attempt).args(["--raw", "--no-abbrev", "-z", "-M"]).run()?;
-        parse_raw(output.fields(), &attempt)?.iter().map(Change::read).collect()
+        parse_raw(output.fields(), &attempt)?.iter().map(TreeChange::read).collect()
     }
 
     /// Returns the full unified diff with renames. Its size is not limited.
@@ -103,7 +103,7 @@ pub(crate) struct RawChange {
 
 /// Lists the changed paths, with a rename as a deletion and a creation.
 pub(crate) fn raw_changes(
-    place: &Place,
+    place: &GitContext,
     from: &impl Treeish,
     to: &impl Treeish,
 ) -> Result<Vec<RawChange>, GitError> {
@@ -114,7 +114,7 @@ pub(crate) fn raw_changes(
 
 /// Lists the changed paths, with a rename as one change. Uses the rename limit that merges use by default.
 pub(crate) fn raw_renames(
-    place: &Place,
+    place: &GitContext,
     from: &impl Treeish,
     to: &impl Treeish,
 ) -> Result<Vec<RawChange>, GitError> {
@@ -123,8 +123,8 @@ pub(crate) fn raw_renames(
     parse_raw(call.run()?.fields(), &attempt)
 }
 
-impl Change {
-    fn read(raw: &RawChange) -> Result<Change, GitError> {
+impl TreeChange {
+    fn read(raw: &RawChange) -> Result<TreeChange, GitError> {
         let op = match raw.status {
             b'A' => ChangeOp::Create,
             b'D' => ChangeOp::Delete,
@@ -133,7 +133,7 @@ impl Change {
         };
         let mode = |mode: u32| Some(mode).filter(|mode| *mode != 0);
         let blob = |mode: u32, id: &str| (mode != 0).then(|| id.to_owned());
-        Ok(Change {
+        Ok(TreeChange {
             path: path_text(&raw.path)?,
             op,
             from: raw.from.as_deref().map(path_text).transpose()?,
@@ -149,7 +149,7 @@ fn attempt(from: &impl Treeish, to: &impl Treeish) -> String {
     format!("compare {} with {}", from.object(), to.object())
 }
 
-fn diff_tree(place: &Place, from: &impl Treeish, to: &impl Treeish, attempt: &str) -> Call {
+fn diff_tree(place: &GitContext, from: &impl Treeish, to: &impl Treeish, attempt: &str) -> GitCall {
     let call = place.call_without_files(attempt).args(["diff-tree", "-r", from.object(), to.object()]);
     call.args(["--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none"])
 }

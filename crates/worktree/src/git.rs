@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::GitError;
-use crate::memory::Memory;
-use crate::run::Call;
+use crate::memory::GitCache;
+use crate::run::GitCall;
 
 /// Major and minor version of git.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,7 +70,7 @@ struct Program {
     environment: Vec<(OsString, OsString)>,
     remote_environment: Vec<(OsString, OsString)>,
     signer_environment: Vec<(OsString, OsString)>,
-    memory: Arc<Memory>,
+    memory: Arc<GitCache>,
 }
 
 impl Git {
@@ -105,7 +105,7 @@ impl Git {
         };
         let git = Git { inner: Arc::new(program) };
         let attempt = "ask git for its version";
-        let answer = Call::new(&git, Path::new("/"), attempt).arg("version").run();
+        let answer = GitCall::new(&git, Path::new("/"), attempt).arg("version").run();
         let text = match answer {
             Ok(output) => output.text(attempt)?,
             Err(GitError::Start { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
@@ -161,7 +161,7 @@ impl Git {
         Git { inner: Arc::new(program) }
     }
 
-    pub(crate) fn memory(&self) -> &Memory {
+    pub(crate) fn memory(&self) -> &GitCache {
         &self.inner.memory
     }
 

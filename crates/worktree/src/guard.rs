@@ -19,12 +19,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::error::GitError;
-use crate::run::Place;
+use crate::run::GitContext;
 
 /// Settings that replace those of the repository's own configuration.
 pub(crate) type Replacements = Vec<(String, String)>;
 
-impl Place {
+impl GitContext {
     /// Reads the current configuration and returns the replacements. Calls that touch files or remotes pass
     /// them to git.
     pub(crate) fn guard(&self) -> Result<Replacements, GitError> {
@@ -33,11 +33,11 @@ impl Place {
 
     /// Returns the current configuration. Git is called only if one of the configuration files changed since
     /// the last call.
-    pub(crate) fn configuration(&self) -> Result<Arc<[Entry]>, GitError> {
+    pub(crate) fn configuration(&self) -> Result<Arc<[ConfigEntry]>, GitError> {
         self.git.memory().configuration(self, || self.configuration_read())
     }
 
-    fn configuration_read(&self) -> Result<Vec<Entry>, GitError> {
+    fn configuration_read(&self) -> Result<Vec<ConfigEntry>, GitError> {
         let attempt = "read the configuration";
         let output =
             self.call_without_files(attempt).args(["config", "--list", "-z", "--show-scope"]).run()?;
@@ -58,7 +58,7 @@ impl Place {
                 b"command" => continue,
                 other => return Err(GitError::unexpected(attempt, String::from_utf8_lossy(other))),
             };
-            entries.push(Entry { origin, key: key.to_owned(), value });
+            entries.push(ConfigEntry { origin, key: key.to_owned(), value });
         }
         Ok(entries)
     }
@@ -72,13 +72,13 @@ pub(crate) enum Origin {
 }
 
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ConfigEntry {
     pub(crate) origin: Origin,
     pub(crate) key: String,
     pub(crate) value: String,
 }
 
-fn replacements(entries: &[Entry]) -> Replacements {
+fn replacements(entries: &[ConfigEntry]) -> Replacements {
     // As in git, the last of several values wins.
     let own: BTreeMap<&str, &str> = entries
         .iter()
@@ -126,10 +126,10 @@ fn replaced(key: &str, own: &BTreeMap<&str, &str>, otherwise: &str) -> (String, 
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, Origin, replacements};
+    use super::{ConfigEntry, Origin, replacements};
 
     fn look(entries: &[(Origin, &str, &str)]) -> Vec<(String, String)> {
-        let entry = |(origin, key, value): &(Origin, &str, &str)| Entry {
+        let entry = |(origin, key, value): &(Origin, &str, &str)| ConfigEntry {
             origin: *origin,
             key: (*key).to_owned(),
             value: (*value).to_owned(),

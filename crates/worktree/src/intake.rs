@@ -15,7 +15,7 @@ use crate::error::GitError;
 use crate::id::CommitId;
 use crate::patience::{CaptureBounds, Patience};
 use crate::private_index::PrivateIndex;
-use crate::run::Call;
+use crate::run::GitCall;
 use crate::walk::{Walked, walk};
 
 /// A capture before it adds files.
@@ -127,7 +127,7 @@ impl Intake<'_> {
     /// Lists the files that differ from the base, including new files but not ignored ones. Git compares
     /// names, sizes and times, and does not read files that are larger than the index records.
     fn changed(&self, attempt: &str) -> Result<Vec<Vec<u8>>, GitError> {
-        let with_pathspecs = |call: Call| {
+        let with_pathspecs = |call: GitCall| {
             let pathspecs = self.pathspecs();
             let specs = pathspecs.split(|b| *b == 0).filter(|spec| !spec.is_empty());
             specs.fold(call.arg("--"), |call, spec| call.arg(OsStr::from_bytes(spec)))
@@ -142,7 +142,7 @@ impl Intake<'_> {
         Ok(paths)
     }
 
-    fn call(&self, attempt: &str) -> Call {
+    fn call(&self, attempt: &str) -> GitCall {
         let call = self.checkout.place.call(attempt).index(&self.index.path());
         call.settings(self.settings).patience(self.patience)
     }

@@ -30,15 +30,15 @@ use crate::landing_check::{Checked, check};
 use crate::lock::IndexLock;
 use crate::name;
 use crate::placement::operation_under_way;
-use crate::private_index::{Copied, PrivateIndex};
-use crate::refs::{Moved, Permit, Prepared, PreparedMove};
+use crate::private_index::{IndexCopy, PrivateIndex};
+use crate::refs::{Moved, Prepared, PreparedMove, RefCondition};
 use crate::repository::Repository;
-use crate::run::{LIMIT_FILES, Place};
+use crate::run::{GitContext, LIMIT_FILES};
 use crate::worktrees::Worktree;
 
 /// The outcome of landing a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Landing {
+pub enum LandOutcome {
     /// The intent ref was deleted or names another commit. Nothing was changed.
     Revoked,
     /// The branch is at the commit, and so are the files of the worktree in which it is checked out.
@@ -67,9 +67,9 @@ pub enum Landing {
 }
 
 /// Where a branch is checked out.
-pub(crate) enum Holder {
+pub(crate) enum CheckedOutIn {
     Nobody,
-    Worktree(Place),
+    Worktree(GitContext),
     Occupied { worktree: PathBuf, operation: &'static str },
 }
 
@@ -85,7 +85,7 @@ impl Repository {
         from: &CommitId,
         to: &CommitId,
         permit: &str,
-    ) -> Result<Landing, GitError> {
+    ) -> Result<LandOutcome, GitError> {
         let full = name::branch_ref(branch)?;
         let attempt = format!("land {to} on {branch}");
         let _lock = self.lock(&attempt)?;
@@ -93,39 +93,41 @@ impl Repository {
         for worktree in &worktrees {
             IndexLock::clear_left_over(&worktree.git_dir, &attempt)?;
         }
-        let Some(tip) = self.ref_read(&full)? else { return Ok(Landing::Stale { found: None }) };
+        let Some(tip) = self.ref_read(&full)? else { return Ok(LandOutcome::Stale { found: None }) };
         if self.is_ancestor(to, &tip)? {
-            return Ok(Landing::Already);
+            return Ok(LandOutcome::Already);
         }
         if tip != *from {
-            return Ok(Landing::Stale { found: Some(tip) });
+            return Ok(LandOutcome::Stale { found: Some(tip) });
         }
         if !self.is_ancestor(from, to)? {
             return Err(GitError::NotForward { from: from.to_string(), to: to.to_string() });
         }
-        let permit = Permit { name: permit, object: to.as_str(), note: "drydock: land" };
+        let permit = RefCondition { name: permit, object: to.as_str(), note: "drydock: land" };
         match self.holder(&worktrees, &full) {
-            Holder::Nobody => match self.branch_move(&full, from, to, &permit)? {
-                Moved::Done => Ok(Landing::Moved),
-                Moved::Elsewhere(found) => Ok(Landing::Stale { found }),
-                Moved::Revoked => Ok(Landing::Revoked),
+            CheckedOutIn::Nobody => match self.branch_move(&full, from, to, &permit)? {
+                Moved::Done => Ok(LandOutcome::Moved),
+                Moved::Elsewhere(found) => Ok(LandOutcome::Stale { found }),
+                Moved::Revoked => Ok(LandOutcome::Revoked),
             },
-            Holder::Worktree(place) => match land_files(&place, &full, from, to, &permit, &attempt) {
+            CheckedOutIn::Worktree(place) => match land_files(&place, &full, from, to, &permit, &attempt) {
                 // Same as after a crash: files that were already written are accepted as done.
                 Err(error) if error.is_by_signal() => land_files(&place, &full, from, to, &permit, &attempt),
                 landing => landing,
             },
-            Holder::Occupied { worktree, operation } => Ok(Landing::Occupied { worktree, operation }),
+            CheckedOutIn::Occupied { worktree, operation } => {
+                Ok(LandOutcome::Occupied { worktree, operation })
+            }
         }
     }
 
-    pub(crate) fn holder(&self, worktrees: &[Worktree], full: &str) -> Holder {
+    pub(crate) fn holder(&self, worktrees: &[Worktree], full: &str) -> CheckedOutIn {
         let mut holders = Vec::new();
         for worktree in worktrees {
             // A rebase detaches HEAD. When it finishes, it sets the branch to commits based on the branch's
             // old position.
             if rebases(&worktree.git_dir, full) {
-                return Holder::Occupied {
+                return CheckedOutIn::Occupied {
                     worktree: worktree.path.clone(),
                     operation: "a rebase is in progress",
                 };
@@ -134,16 +136,18 @@ impl Repository {
                 holders.push(worktree);
             }
         }
-        let occupied =
-            |worktree: &Worktree, operation| Holder::Occupied { worktree: worktree.path.clone(), operation };
+        let occupied = |worktree: &Worktree, operation| CheckedOutIn::Occupied {
+            worktree: worktree.path.clone(),
+            operation,
+        };
         match holders.as_slice() {
-            [] => Holder::Nobody,
+            [] => CheckedOutIn::Nobody,
             [one] if !one.path.is_dir() => {
                 occupied(one, "a locked worktree whose directory is missing has the branch checked out")
             }
             [one] => match operation_under_way(&one.git_dir) {
                 Some(operation) => occupied(one, operation),
-                None => Holder::Worktree(self.place_of(one)),
+                None => CheckedOutIn::Worktree(self.place_of(one)),
             },
             [_, second, ..] => occupied(second, "two worktrees have the branch checked out"),
         }
@@ -151,43 +155,43 @@ impl Repository {
 }
 
 fn land_files(
-    place: &Place,
+    place: &GitContext,
     full: &str,
     from: &CommitId,
     to: &CommitId,
-    permit: &Permit<'_>,
+    permit: &RefCondition<'_>,
     attempt: &str,
-) -> Result<Landing, GitError> {
+) -> Result<LandOutcome, GitError> {
     let worktree = || place.work_tree.clone();
     let guard = place.guard()?;
     sweep(&place.git_dir);
     let index_lock = IndexLock::take(&place.git_dir, attempt)?;
-    let (Copied::Index(index) | Copied::Nothing(index)) = PrivateIndex::copy_of(place, attempt)?;
+    let (IndexCopy::Index(index) | IndexCopy::Nothing(index)) = PrivateIndex::copy_of(place, attempt)?;
     let start = match check(place, &index, &guard, from, to, attempt)? {
         Checked::Free { start } => start,
-        Checked::Dirty(paths) => return Ok(Landing::Dirty { worktree: worktree(), paths }),
+        Checked::Dirty(paths) => return Ok(LandOutcome::Dirty { worktree: worktree(), paths }),
         Checked::Unmerged => {
-            return Ok(Landing::Occupied { worktree: worktree(), operation: "a merge is in progress" });
+            return Ok(LandOutcome::Occupied { worktree: worktree(), operation: "a merge is in progress" });
         }
     };
     let prepared = match PreparedMove::prepare(place, full, from, to, permit)? {
         Prepared::Ready(prepared) => prepared,
-        Prepared::Revoked => return Ok(Landing::Revoked),
-        Prepared::Elsewhere(found) => return Ok(Landing::Stale { found }),
+        Prepared::Revoked => return Ok(LandOutcome::Revoked),
+        Prepared::Elsewhere(found) => return Ok(LandOutcome::Stale { found }),
     };
     let call = place.call(attempt).index(&index.path()).settings(&guard).limit(LIMIT_FILES);
     match call.args(["read-tree", "-m", "-u", start.as_str(), to.as_str()]).once().run() {
         Ok(_) => {}
         // A file was changed between our check and git's own check, which precedes its first write.
         Err(GitError::Failed { detail, .. }) if in_the_way(&detail) => {
-            return Ok(Landing::Dirty { worktree: worktree(), paths: quoted(&detail) });
+            return Ok(LandOutcome::Dirty { worktree: worktree(), paths: quoted(&detail) });
         }
         Err(error) => return Err(error),
     }
     index.install(&place.git_dir, attempt)?;
     index_lock.release(attempt)?;
     prepared.commit()?;
-    Ok(Landing::Moved)
+    Ok(LandOutcome::Moved)
 }
 
 /// Removes the temporary files of a killed landing from this git directory. Only landings create such files

@@ -15,8 +15,8 @@ use crate::diff::{RawChange, raw_changes};
 use crate::error::GitError;
 use crate::guard::Replacements;
 use crate::id::CommitId;
-use crate::private_index::{Entry, GITLINK, Mark, PrivateIndex};
-use crate::run::{LIMIT_FILES, Place};
+use crate::private_index::{GITLINK, IndexEntry, IndexFlag, PrivateIndex};
+use crate::run::{GitContext, LIMIT_FILES};
 
 /// The result of the check.
 pub(crate) enum Checked {
@@ -30,11 +30,11 @@ pub(crate) enum Checked {
 }
 
 /// Mode and id of a path, or `None` if it does not exist.
-type Side = Option<(u32, String)>;
+type PathVersion = Option<(u32, String)>;
 
 /// Checks all paths, and adds those that are already done to the private index.
 pub(crate) fn check(
-    place: &Place,
+    place: &GitContext,
     index: &PrivateIndex,
     guard: &Replacements,
     from: &CommitId,
@@ -88,12 +88,17 @@ pub(crate) fn check(
     Ok(Checked::Dirty(paths))
 }
 
-fn is_free(change: &RawChange, staged: Option<&Entry>, found: Option<&Entry>, work_tree: &Path) -> bool {
+fn is_free(
+    change: &RawChange,
+    staged: Option<&IndexEntry>,
+    found: Option<&IndexEntry>,
+    work_tree: &Path,
+) -> bool {
     // These flags make git skip the file, so `found` is meaningless.
-    match staged.map_or(Mark::None, |entry| entry.mark) {
-        Mark::AssumeUnchanged => return false,
-        Mark::SkipWorktree if exists(work_tree, &change.path) => return false,
-        Mark::SkipWorktree | Mark::None => {}
+    match staged.map_or(IndexFlag::None, |entry| entry.mark) {
+        IndexFlag::AssumeUnchanged => return false,
+        IndexFlag::SkipWorktree if exists(work_tree, &change.path) => return false,
+        IndexFlag::SkipWorktree | IndexFlag::None => {}
     }
     let (staged, found) = (side_of(staged), side_of(found));
     let (before, after) = (before(change), after(change));
@@ -106,7 +111,12 @@ fn is_free(change: &RawChange, staged: Option<&Entry>, found: Option<&Entry>, wo
 ///
 /// With `from` itself, `read-tree` would treat a done file as untracked if a directory was at its path
 /// before.
-fn start(place: &Place, from: &CommitId, done: &[&RawChange], attempt: &str) -> Result<String, GitError> {
+fn start(
+    place: &GitContext,
+    from: &CommitId,
+    done: &[&RawChange],
+    attempt: &str,
+) -> Result<String, GitError> {
     if done.is_empty() {
         return Ok(from.to_string());
     }
@@ -117,15 +127,15 @@ fn start(place: &Place, from: &CommitId, done: &[&RawChange], attempt: &str) -> 
     Ok(index.write_tree(place, attempt)?.to_string())
 }
 
-fn before(change: &RawChange) -> Side {
+fn before(change: &RawChange) -> PathVersion {
     (change.mode_before != 0).then(|| (change.mode_before, change.before.clone()))
 }
 
-fn after(change: &RawChange) -> Side {
+fn after(change: &RawChange) -> PathVersion {
     (change.mode_after != 0).then(|| (change.mode_after, change.after.clone()))
 }
 
-fn side_of(entry: Option<&Entry>) -> Side {
+fn side_of(entry: Option<&IndexEntry>) -> PathVersion {
     entry.map(|entry| (entry.mode, entry.id.clone()))
 }
 
@@ -204,6 +214,6 @@ fn is_link(change: &RawChange) -> bool {
     change.mode_before == GITLINK || change.mode_after == GITLINK
 }
 
-fn by_path(entries: Vec<Entry>) -> HashMap<Vec<u8>, Entry> {
+fn by_path(entries: Vec<IndexEntry>) -> HashMap<Vec<u8>, IndexEntry> {
     entries.into_iter().map(|entry| (entry.path.clone(), entry)).collect()
 }

@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::error::GitError;
 use crate::git::Git;
-use crate::guard::Entry;
+use crate::guard::ConfigEntry;
 use crate::id::{CommitId, TreeId};
-use crate::run::{Call, Place};
+use crate::run::{GitCall, GitContext};
 
 /// Maximum number of cached trees. When it is reached, the cache is cleared.
 const TREES_MAX: usize = 4096;
@@ -28,29 +28,29 @@ const FILE_MAX: u64 = 1024 * 1024;
 
 /// Cached results of git calls.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct GitCache {
     trees: Mutex<HashMap<(PathBuf, CommitId), TreeId>>,
-    configurations: Mutex<HashMap<PathBuf, Known>>,
+    configurations: Mutex<HashMap<PathBuf, CachedConfig>>,
     /// Configuration files of the user and the system; `None` if this git does not report their paths.
     outside: OnceLock<Option<Vec<PathBuf>>>,
 }
 
 /// A cached configuration and the content of the files it was read from.
 #[derive(Debug, Clone)]
-struct Known {
+struct CachedConfig {
     files: Files,
-    entries: Arc<[Entry]>,
+    entries: Arc<[ConfigEntry]>,
 }
 
 /// The content of each file, or `None` if it does not exist. Modification times are not used, because a
 /// process that has the file mapped into memory can change it without updating them.
 type Files = Vec<Option<Vec<u8>>>;
 
-impl Memory {
+impl GitCache {
     /// Returns the tree of a commit, and calls `read` if it is not cached.
     pub(crate) fn tree(
         &self,
-        place: &Place,
+        place: &GitContext,
         commit: &CommitId,
         read: impl FnOnce() -> Result<TreeId, GitError>,
     ) -> Result<TreeId, GitError> {
@@ -70,9 +70,9 @@ impl Memory {
     /// Returns the configuration, and calls `read` unless all its files are unchanged.
     pub(crate) fn configuration(
         &self,
-        place: &Place,
-        read: impl FnOnce() -> Result<Vec<Entry>, GitError>,
-    ) -> Result<Arc<[Entry]>, GitError> {
+        place: &GitContext,
+        read: impl FnOnce() -> Result<Vec<ConfigEntry>, GitError>,
+    ) -> Result<Arc<[ConfigEntry]>, GitError> {
         let files = self.files(place);
         let known = lock(&self.configurations).get(&place.common_dir).cloned();
         if let (Some(files), Some(known)) = (&files, known)
@@ -80,18 +80,18 @@ impl Memory {
         {
             return Ok(known.entries);
         }
-        let entries: Arc<[Entry]> = read()?.into();
+        let entries: Arc<[ConfigEntry]> = read()?.into();
         // If the files changed during the read, we cannot know which version git read, so the result is not
         // cached.
         if let Some(files) = files.filter(|files| self.files(place).as_ref() == Some(files))
             && !needs_more(&entries)
         {
-            self.keep(place, Known { files, entries: Arc::clone(&entries) });
+            self.keep(place, CachedConfig { files, entries: Arc::clone(&entries) });
         }
         Ok(entries)
     }
 
-    fn keep(&self, place: &Place, known: Known) {
+    fn keep(&self, place: &GitContext, known: CachedConfig) {
         let mut configurations = lock(&self.configurations);
         if configurations.len() >= CONFIGURATIONS_MAX && !configurations.contains_key(&place.common_dir) {
             configurations.clear();
@@ -99,7 +99,7 @@ impl Memory {
         configurations.insert(place.common_dir.clone(), known);
     }
 
-    fn files(&self, place: &Place) -> Option<Files> {
+    fn files(&self, place: &GitContext) -> Option<Files> {
         let outside = self.outside.get_or_init(|| outside(&place.git)).as_ref()?;
         let own = place.common_dir.join("config");
         outside.iter().map(PathBuf::as_path).chain([own.as_path()]).map(content).collect()
@@ -107,7 +107,7 @@ impl Memory {
 }
 
 /// Returns true if a configuration depends on files other than those compared.
-fn needs_more(entries: &[Entry]) -> bool {
+fn needs_more(entries: &[ConfigEntry]) -> bool {
     let more = |key: &str| {
         key.starts_with("include.") || key.starts_with("includeif.") || key == "extensions.worktreeconfig"
     };
@@ -118,7 +118,7 @@ fn needs_more(entries: &[Entry]) -> bool {
 fn outside(git: &Git) -> Option<Vec<PathBuf>> {
     let mut files = Vec::new();
     for name in ["GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL"] {
-        let call = Call::new(git, Path::new("/"), FIND).args(["var", name]);
+        let call = GitCall::new(git, Path::new("/"), FIND).args(["var", name]);
         // Exit code 1: this git has no such path.
         let output = match call.accept(&[0, 1]).run() {
             Ok(output) => output,
@@ -153,7 +153,7 @@ fn outside_by_rule(git: &Git) -> Option<Vec<PathBuf>> {
 /// Uses git to find the system configuration file. Git does not name an empty file; then nothing is cached.
 fn system_file(git: &Git) -> Option<PathBuf> {
     let call =
-        Call::new(git, Path::new("/"), FIND).args(["config", "--system", "--list", "-z", "--show-origin"]);
+        GitCall::new(git, Path::new("/"), FIND).args(["config", "--system", "--list", "-z", "--show-origin"]);
     let output = call.accept(&[0, 128]).run().ok()?;
     if let Some(path) = output.fields().next().and_then(|origin| origin.strip_prefix(b"file:")) {
         return Some(PathBuf::from(OsStr::from_bytes(path)));

@@ -9,7 +9,7 @@ use crate::error::GitError;
 use crate::guard::Replacements;
 use crate::id::{CommitId, TreeId};
 use crate::repository::Repository;
-use crate::run::{Call, Output, Place, path_text};
+use crate::run::{GitCall, GitContext, Output, path_text};
 
 /// Name of the operation in errors while writing a commit.
 const WRITE: &str = "write a commit";
@@ -30,7 +30,7 @@ pub struct Signature {
 
 /// The outcome of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Merge {
+pub enum MergeOutcome {
     /// The merged tree.
     Clean(TreeId),
     /// Both sides changed the same place.
@@ -44,14 +44,19 @@ pub enum Merge {
 
 impl Repository {
     /// Merges two commits with the given base.
-    pub fn merge(&self, base: &CommitId, ours: &CommitId, theirs: &CommitId) -> Result<Merge, GitError> {
+    pub fn merge(
+        &self,
+        base: &CommitId,
+        ours: &CommitId,
+        theirs: &CommitId,
+    ) -> Result<MergeOutcome, GitError> {
         // Run in the root directory, so that its attributes apply (such as `merge=union`).
         let guard = self.place().guard()?;
         match merge_trees(self.place(), &guard, base, ours, theirs)? {
-            Ok(tree) => Ok(Merge::Clean(tree)),
+            Ok(tree) => Ok(MergeOutcome::Clean(tree)),
             Err(conflict) => {
                 let paths = conflict.paths().into_iter().map(path_text).collect::<Result<_, _>>()?;
-                Ok(Merge::Conflict { paths, messages: conflict.messages() })
+                Ok(MergeOutcome::Conflict { paths, messages: conflict.messages() })
             }
         }
     }
@@ -90,7 +95,7 @@ impl Repository {
 }
 
 pub(crate) fn commit_tree(
-    place: &Place,
+    place: &GitContext,
     tree: &TreeId,
     parents: &[CommitId],
     message: &str,
@@ -101,12 +106,12 @@ pub(crate) fn commit_tree(
 
 /// Builds the call that writes a commit.
 pub(crate) fn commit_call(
-    place: &Place,
+    place: &GitContext,
     tree: &TreeId,
     parents: &[CommitId],
     message: &str,
     author: &Signature,
-) -> Call {
+) -> GitCall {
     let date = format!("@{} +0000", author.at_seconds);
     let mut call = place.call_without_files(WRITE).args(["commit-tree", tree.as_str(), "-F", "-"]);
     for parent in parents {
@@ -126,22 +131,22 @@ pub(crate) fn commit_call(
 }
 
 /// Runs the call that writes a commit.
-pub(crate) fn commit_of(call: Call) -> Result<CommitId, GitError> {
+pub(crate) fn commit_of(call: GitCall) -> Result<CommitId, GitError> {
     let answer = call.run()?.text(WRITE)?;
     answer.trim_end().parse().map_err(|_| GitError::unexpected(WRITE, answer))
 }
 
 /// The conflicts of a merge, with paths as git prints them.
-pub(crate) struct Conflict {
+pub(crate) struct MergeConflict {
     /// The tree that git wrote, with conflict markers in its files.
     pub(crate) tree: TreeId,
-    pub(crate) stages: Vec<Stage>,
-    pub(crate) said: Vec<Said>,
+    pub(crate) stages: Vec<ConflictVersion>,
+    pub(crate) said: Vec<ConflictMessage>,
 }
 
 /// One version of a path in conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stage {
+pub(crate) struct ConflictVersion {
     pub(crate) mode: u32,
     pub(crate) id: String,
     /// 1 is the base, 2 ours, 3 theirs.
@@ -151,14 +156,14 @@ pub(crate) struct Stage {
 
 /// Git's message about a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ConflictMessage {
     /// The fixed text that identifies the kind, such as `CONFLICT (contents)`.
     pub(crate) kind: String,
     pub(crate) paths: Vec<Vec<u8>>,
     pub(crate) text: String,
 }
 
-impl Conflict {
+impl MergeConflict {
     /// Returns the paths in conflict, sorted and unique.
     pub(crate) fn paths(&self) -> BTreeSet<&[u8]> {
         let said = self.said.iter().flat_map(|said| &said.paths);
@@ -173,12 +178,12 @@ impl Conflict {
 
 /// Merges two commits with the given base.
 pub(crate) fn merge_trees(
-    place: &Place,
+    place: &GitContext,
     guard: &Replacements,
     base: &CommitId,
     ours: &CommitId,
     theirs: &CommitId,
-) -> Result<Result<TreeId, Conflict>, GitError> {
+) -> Result<Result<TreeId, MergeConflict>, GitError> {
     let attempt = format!("merge {theirs} into {ours}");
     let mut call = place.call(attempt.as_str()).settings(guard);
     call = call.args(["merge-tree", "--write-tree", "-z", "--messages"]);
@@ -226,7 +231,7 @@ fn read_conflict<'a>(
     tree: TreeId,
     mut fields: impl Iterator<Item = &'a [u8]>,
     attempt: &str,
-) -> Result<Conflict, GitError> {
+) -> Result<MergeConflict, GitError> {
     let cut = || GitError::unexpected(attempt, "the list of conflicts is cut short");
     let listed = fields.by_ref().take_while(|field| !field.is_empty());
     let stages = listed.map(|field| read_stage(field).ok_or_else(cut)).collect::<Result<_, _>>()?;
@@ -243,19 +248,24 @@ fn read_conflict<'a>(
         let kind = String::from_utf8_lossy(fields.next().ok_or_else(cut)?).into_owned();
         let text = String::from_utf8_lossy(fields.next().ok_or_else(cut)?).trim_end().to_owned();
         if kind.starts_with("CONFLICT") {
-            said.push(Said { kind, paths, text });
+            said.push(ConflictMessage { kind, paths, text });
         }
     }
-    Ok(Conflict { tree, stages, said })
+    Ok(MergeConflict { tree, stages, said })
 }
 
 /// Reads a record such as `100644 <id> 2<TAB>path`.
-fn read_stage(record: &[u8]) -> Option<Stage> {
+fn read_stage(record: &[u8]) -> Option<ConflictVersion> {
     let tab = record.iter().position(|b| *b == b'\t')?;
     let head = std::str::from_utf8(&record[..tab]).ok()?;
     let [mode, id, stage]: [&str; 3] = head.split(' ').collect::<Vec<_>>().try_into().ok()?;
     let mode = u32::from_str_radix(mode, 8).ok()?;
-    Some(Stage { mode, id: id.to_owned(), stage: stage.parse().ok()?, path: record[tab + 1..].to_vec() })
+    Some(ConflictVersion {
+        mode,
+        id: id.to_owned(),
+        stage: stage.parse().ok()?,
+        path: record[tab + 1..].to_vec(),
+    })
 }
 
 /// Removes git's hints from an error: they are about our graft file.

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use crate::error::GitError;
 use crate::id::TreeId;
-use crate::run::Place;
+use crate::run::GitContext;
 
 /// Reads many objects in one call. Missing objects are absent from the result.
 pub(crate) fn objects(
-    place: &Place,
+    place: &GitContext,
     ids: &[&str],
     attempt: &str,
 ) -> Result<HashMap<String, Vec<u8>>, GitError> {
@@ -38,7 +38,7 @@ pub(crate) fn objects(
 
 /// Returns the blob ids at these paths of a tree, in the same order; `None` for a path without a file.
 pub(crate) fn blob_ids(
-    place: &Place,
+    place: &GitContext,
     tree: &TreeId,
     paths: &[&[u8]],
     attempt: &str,

@@ -14,7 +14,7 @@ use crate::checkout::{Checkout, Verified};
 use crate::error::GitError;
 use crate::id::CommitId;
 use crate::name;
-use crate::private_index::{Copied, PrivateIndex};
+use crate::private_index::{IndexCopy, PrivateIndex};
 use crate::repository::{commit_at, head_branch, is_ancestor, standing};
 use crate::run::LIMIT_FILES;
 use crate::submodule::short_line;
@@ -152,7 +152,8 @@ impl Checkout {
             }
             None => self.point("HEAD", commit, &attempt)?,
         }
-        let (Copied::Index(index) | Copied::Nothing(index)) = PrivateIndex::copy_of(&self.place, &attempt)?;
+        let (IndexCopy::Index(index) | IndexCopy::Nothing(index)) =
+            PrivateIndex::copy_of(&self.place, &attempt)?;
         let call = self.place.call(&attempt).index(&index.path()).limit(LIMIT_FILES);
         call.args(["read-tree", "--reset", commit.as_str()]).run()?;
         // Exit code 1 means that some file differs from the commit, which callers allow.

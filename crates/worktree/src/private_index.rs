@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::error::GitError;
 use crate::id::TreeId;
 use crate::index_file;
-use crate::run::{Call, Output, Place};
+use crate::run::{GitCall, GitContext, Output};
 
 /// An index file of our own, next to the worktree's.
 #[derive(Debug)]
@@ -20,14 +20,14 @@ pub(crate) struct PrivateIndex {
 }
 
 /// The copy, and whether there was an index to copy.
-pub(crate) enum Copied {
+pub(crate) enum IndexCopy {
     Index(PrivateIndex),
     Nothing(PrivateIndex),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) mark: Mark,
+pub(crate) struct IndexEntry {
+    pub(crate) mark: IndexFlag,
     pub(crate) mode: u32,
     pub(crate) id: String,
     pub(crate) stage: u8,
@@ -36,7 +36,7 @@ pub(crate) struct Entry {
 
 /// Flags that make git ignore changes to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum IndexFlag {
     None,
     AssumeUnchanged,
     SkipWorktree,
@@ -46,19 +46,19 @@ pub(crate) enum Mark {
 pub(crate) const GITLINK: u32 = 0o160_000;
 
 impl PrivateIndex {
-    pub(crate) fn empty(place: &Place, attempt: &str) -> Result<PrivateIndex, GitError> {
+    pub(crate) fn empty(place: &GitContext, attempt: &str) -> Result<PrivateIndex, GitError> {
         let git_dir = &place.git_dir;
         let folder = tempfile::Builder::new().prefix("drydock-index-").tempdir_in(git_dir);
         let folder = folder.map_err(|source| GitError::file(attempt, git_dir, source))?;
         Ok(PrivateIndex { folder })
     }
 
-    pub(crate) fn copy_of(place: &Place, attempt: &str) -> Result<Copied, GitError> {
+    pub(crate) fn copy_of(place: &GitContext, attempt: &str) -> Result<IndexCopy, GitError> {
         let index = PrivateIndex::empty(place, attempt)?;
         let original = place.git_dir.join("index");
         match copy(&original, &index.path()) {
-            Ok(()) => Ok(Copied::Index(index)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Copied::Nothing(index)),
+            Ok(()) => Ok(IndexCopy::Index(index)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(IndexCopy::Nothing(index)),
             Err(source) => Err(GitError::file(attempt, &original, source)),
         }
     }
@@ -70,7 +70,7 @@ impl PrivateIndex {
     /// Sets the mode and content of paths; mode 0 removes a path.
     pub(crate) fn put(
         &self,
-        place: &Place,
+        place: &GitContext,
         sides: &[(u32, &str, &[u8])],
         attempt: &str,
     ) -> Result<(), GitError> {
@@ -83,7 +83,7 @@ impl PrivateIndex {
             records.push(0);
         }
         let arranged =
-            |call: Call| call.args(["update-index", "--replace", "-z", "--index-info"]).stdin(records);
+            |call: GitCall| call.args(["update-index", "--replace", "-z", "--index-info"]).stdin(records);
         self.entries_only(place, attempt, arranged).map(drop)
     }
 
@@ -95,12 +95,12 @@ impl PrivateIndex {
     /// to read.
     pub(crate) fn entries_only(
         &self,
-        place: &Place,
+        place: &GitContext,
         attempt: &str,
-        arranged: impl FnOnce(Call) -> Call,
+        arranged: impl FnOnce(GitCall) -> GitCall,
     ) -> Result<Output, GitError> {
         let path = self.path();
-        let elsewhere = Place { work_tree: place.common_dir.clone(), ..place.clone() };
+        let elsewhere = GitContext { work_tree: place.common_dir.clone(), ..place.clone() };
         let written = fs::metadata(&path).and_then(|meta| meta.modified()).ok();
         let output = arranged(elsewhere.call(attempt).index(&path)).run()?;
         if let Some(written) = written {
@@ -110,7 +110,7 @@ impl PrivateIndex {
         Ok(output)
     }
 
-    pub(crate) fn write_tree(&self, place: &Place, attempt: &str) -> Result<TreeId, GitError> {
+    pub(crate) fn write_tree(&self, place: &GitContext, attempt: &str) -> Result<TreeId, GitError> {
         let text = self.entries_only(place, attempt, |call| call.arg("write-tree"))?.text(attempt)?;
         text.trim_end().parse().map_err(|_| GitError::unexpected(attempt, text))
     }
@@ -126,7 +126,7 @@ impl PrivateIndex {
         fs::read(self.path()).is_ok_and(|bytes| index_file::is_plain(&bytes))
     }
 
-    pub(crate) fn entries(&self, place: &Place, attempt: &str) -> Result<Vec<Entry>, GitError> {
+    pub(crate) fn entries(&self, place: &GitContext, attempt: &str) -> Result<Vec<IndexEntry>, GitError> {
         let call = place.call(attempt).args(["ls-files", "--stage", "-v", "-z"]).index(&self.path());
         parse(&call.run()?, attempt)
     }
@@ -146,17 +146,17 @@ fn copy(original: &Path, copied: &Path) -> io::Result<()> {
 }
 
 /// Reads records such as `H 100644 <id> 0<TAB>path`.
-fn parse(output: &Output, attempt: &str) -> Result<Vec<Entry>, GitError> {
-    let read = |record: &[u8]| -> Option<Entry> {
+fn parse(output: &Output, attempt: &str) -> Result<Vec<IndexEntry>, GitError> {
+    let read = |record: &[u8]| -> Option<IndexEntry> {
         let tab = record.iter().position(|b| *b == b'\t')?;
         let head = std::str::from_utf8(&record[..tab]).ok()?;
         let [mark, mode, id, stage]: [&str; 4] = head.split(' ').collect::<Vec<_>>().try_into().ok()?;
         let mark = match mark {
-            "S" | "s" => Mark::SkipWorktree,
-            other if other.bytes().all(|b| b.is_ascii_lowercase()) => Mark::AssumeUnchanged,
-            _ => Mark::None,
+            "S" | "s" => IndexFlag::SkipWorktree,
+            other if other.bytes().all(|b| b.is_ascii_lowercase()) => IndexFlag::AssumeUnchanged,
+            _ => IndexFlag::None,
         };
-        Some(Entry {
+        Some(IndexEntry {
             mark,
             mode: u32::from_str_radix(mode, 8).ok()?,
             id: id.to_owned(),

@@ -7,7 +7,7 @@ use crate::id::CommitId;
 use crate::name;
 use crate::remote_land::SentBranch;
 use crate::repository::Repository;
-use crate::run::Call;
+use crate::run::GitCall;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -43,7 +43,7 @@ impl Repository {
 }
 
 /// Runs a push of one ref.
-fn pushed(call: Call, attempt: String) -> Result<Push, GitError> {
+fn pushed(call: GitCall, attempt: String) -> Result<Push, GitError> {
     let output = match call.accept(&[0, 1]).run() {
         Ok(output) => output,
         Err(GitError::Failed { attempt, detail, .. }) => {
@@ -65,12 +65,12 @@ fn pushed(call: Call, attempt: String) -> Result<Push, GitError> {
 impl Repository {
     /// Builds a call that contacts remotes. It runs in the root directory, because addresses such as
     /// `../other` are relative to it.
-    pub(crate) fn remote_call(&self, attempt: &str) -> Result<Call, GitError> {
+    pub(crate) fn remote_call(&self, attempt: &str) -> Result<GitCall, GitError> {
         Ok(self.place().call(attempt).remote().settings(&self.place().guard()?).limit(LIMIT))
     }
 
     /// Builds a push; the caller adds the remote's name, refspecs and leases.
-    pub(crate) fn push_call(&self, attempt: &str, remote: &str) -> Result<Call, GitError> {
+    pub(crate) fn push_call(&self, attempt: &str, remote: &str) -> Result<GitCall, GitError> {
         // Fails if the remote has several push addresses, because only one of them would be checked.
         self.place().source(name::remote(remote)?)?;
         let call = self.remote_call(attempt)?;

@@ -7,7 +7,7 @@ use crate::error::GitError;
 use crate::id::{CommitId, TreeId, is_object_name};
 use crate::name;
 use crate::repository::{Repository, commit_at};
-use crate::run::{LIMIT_FILES, Place, judge};
+use crate::run::{GitContext, LIMIT_FILES, judge};
 
 /// The outcome of creating a ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl Repository {
         full: &str,
         from: &CommitId,
         to: &CommitId,
-        permit: &Permit<'_>,
+        permit: &RefCondition<'_>,
     ) -> Result<Moved, GitError> {
         let attempt = format!("move {full} to {to}");
         match update(self.place(), &attempt, permitted(full, from, to, permit)) {
@@ -127,7 +127,7 @@ pub(crate) enum Moved {
 /// Returns the position of a ref that could not be moved. Returns the error if the ref is at the expected
 /// commit.
 fn found_elsewhere(
-    place: &Place,
+    place: &GitContext,
     full: &str,
     from: &CommitId,
     error: GitError,
@@ -139,27 +139,27 @@ fn found_elsewhere(
 }
 
 /// A ref that must point to an object for a move to be allowed.
-pub(crate) struct Permit<'a> {
+pub(crate) struct RefCondition<'a> {
     pub(crate) name: &'a str,
     pub(crate) object: &'a str,
     /// Reflog message for the move.
     pub(crate) note: &'static str,
 }
 
-impl Permit<'_> {
-    fn holds(&self, place: &Place) -> Result<bool, GitError> {
+impl RefCondition<'_> {
+    fn holds(&self, place: &GitContext) -> Result<bool, GitError> {
         Ok(object_at(place, self.name)?.as_deref() == Some(self.object))
     }
 }
 
 /// Builds the records that move a ref only while the permit ref is unchanged.
-fn permitted(full: &str, from: &CommitId, to: &CommitId, permit: &Permit<'_>) -> String {
-    let Permit { name, object, .. } = permit;
+fn permitted(full: &str, from: &CommitId, to: &CommitId, permit: &RefCondition<'_>) -> String {
+    let RefCondition { name, object, .. } = permit;
     format!("verify {name}\0{object}\0update {full}\0{to}\0{from}\0")
 }
 
 /// Reads the object id of a full ref, of any object type.
-pub(crate) fn object_at(place: &Place, name: &str) -> Result<Option<String>, GitError> {
+pub(crate) fn object_at(place: &GitContext, name: &str) -> Result<Option<String>, GitError> {
     let attempt = format!("read {name}");
     let call = place.call_without_files(attempt.as_str()).args(["rev-parse", "--quiet", "--verify", name]);
     let output = call.accept(&[0, 1]).run()?;
@@ -171,7 +171,7 @@ pub(crate) fn object_at(place: &Place, name: &str) -> Result<Option<String>, Git
 }
 
 /// Updates refs in one transaction, given as records of `update-ref --stdin -z`.
-pub(crate) fn update(place: &Place, attempt: &str, record: String) -> Result<(), GitError> {
+pub(crate) fn update(place: &GitContext, attempt: &str, record: String) -> Result<(), GitError> {
     let call = place.call_without_files(attempt).args(["update-ref", "-m", "drydock", "--stdin", "-z"]);
     call.stdin(record.into_bytes()).run().map(drop)
 }
@@ -193,11 +193,11 @@ pub(crate) enum Prepared {
 
 impl PreparedMove {
     pub(crate) fn prepare(
-        place: &Place,
+        place: &GitContext,
         full: &str,
         from: &CommitId,
         to: &CommitId,
-        permit: &Permit<'_>,
+        permit: &RefCondition<'_>,
     ) -> Result<Prepared, GitError> {
         let attempt = format!("move {full} to {to}");
         let call = place.call_without_files(attempt.as_str()).limit(2 * LIMIT_FILES);

@@ -19,7 +19,7 @@ use drydock_domain::told;
 use crate::crash;
 use crate::error::GitError;
 use crate::id::CommitId;
-use crate::land::Landing;
+use crate::land::LandOutcome;
 use crate::name;
 use crate::push::{Verdict, verdict_of};
 use crate::repository::Repository;
@@ -341,14 +341,14 @@ impl Repository {
                 return Ok(Followed::Diverged);
             }
             match self.land(branch, &tip, to, permit)? {
-                Landing::Moved | Landing::Already => {
+                LandOutcome::Moved | LandOutcome::Already => {
                     crash::hit("land.followed");
                     return Ok(Followed::Done);
                 }
-                Landing::Revoked => return Ok(Followed::Revoked),
-                Landing::Dirty { paths, .. } => return Ok(Followed::Dirty(paths)),
-                Landing::Occupied { operation, .. } => return Ok(Followed::Occupied(operation)),
-                Landing::Stale { .. } => {}
+                LandOutcome::Revoked => return Ok(Followed::Revoked),
+                LandOutcome::Dirty { paths, .. } => return Ok(Followed::Dirty(paths)),
+                LandOutcome::Occupied { operation, .. } => return Ok(Followed::Occupied(operation)),
+                LandOutcome::Stale { .. } => {}
             }
         }
         Ok(Followed::Occupied("it moved again and again"))

@@ -17,20 +17,20 @@ use crate::lock::{self, RepositoryLock};
 use crate::name;
 use crate::patience::{CaptureBounds, CaptureTerms, StopSignal};
 use crate::remote_land::Remotes;
-use crate::run::{Call, Place, path_text};
+use crate::run::{GitCall, GitContext, path_text};
 use crate::worktrees::past_half_made;
 
 /// An open repository; clones share it.
 #[derive(Clone)]
 pub struct Repository {
-    inner: Arc<Inner>,
+    inner: Arc<RepositoryInner>,
     /// The plan for which this value takes the repository lock, and how it waits for the lock.
     terms: Terms,
     capture_terms: CaptureTerms,
 }
 
-struct Inner {
-    place: Place,
+struct RepositoryInner {
+    place: GitContext,
     turns: Arc<Mutex<()>>,
     remotes: Remotes,
 }
@@ -65,7 +65,7 @@ impl Repository {
         }
         let place = find_root(git, &folder, &seen).map_err(failed)?;
         let turns = lock::turns(&place.common_dir);
-        let inner = Inner { place, turns, remotes: Remotes::default() };
+        let inner = RepositoryInner { place, turns, remotes: Remotes::default() };
         let repository = Repository {
             inner: Arc::new(inner),
             terms: Terms::default(),
@@ -208,7 +208,7 @@ impl Repository {
         commit_at(self.place(), name)
     }
 
-    pub(crate) fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &GitContext {
         &self.inner.place
     }
 
@@ -217,7 +217,7 @@ impl Repository {
     }
 
     /// Builds a call that only uses objects and refs, not files.
-    pub(crate) fn call(&self, attempt: impl Into<String>) -> Call {
+    pub(crate) fn call(&self, attempt: impl Into<String>) -> GitCall {
         self.place().call_without_files(attempt)
     }
 
@@ -240,13 +240,13 @@ enum Commits {
     None,
 }
 
-pub(crate) fn head_branch(place: &Place) -> Result<Option<String>, GitError> {
+pub(crate) fn head_branch(place: &GitContext) -> Result<Option<String>, GitError> {
     let attempt = "read which branch is checked out";
     symbolic_head(place.call_without_files(attempt), attempt)
 }
 
 /// Returns the branch that HEAD names, or `None` if it is detached.
-pub(crate) fn symbolic_head(call: Call, attempt: &str) -> Result<Option<String>, GitError> {
+pub(crate) fn symbolic_head(call: GitCall, attempt: &str) -> Result<Option<String>, GitError> {
     let output = call.args(["symbolic-ref", "--quiet", "HEAD"]).accept(&[0, 1]).run()?;
     if output.code == 1 {
         return Ok(None);
@@ -259,7 +259,7 @@ pub(crate) fn symbolic_head(call: Call, attempt: &str) -> Result<Option<String>,
 }
 
 /// Returns the checked out branch and commit, each if there is one.
-pub(crate) fn standing(place: &Place) -> Result<(Option<String>, Option<CommitId>), GitError> {
+pub(crate) fn standing(place: &GitContext) -> Result<(Option<String>, Option<CommitId>), GitError> {
     let attempt = "read what is checked out";
     let call = place.call_without_files(attempt).args(["rev-parse", "HEAD", "--symbolic-full-name", "HEAD"]);
     // A branch without commits, or one named HEAD, needs the two separate calls below.
@@ -276,7 +276,7 @@ pub(crate) fn standing(place: &Place) -> Result<(Option<String>, Option<CommitId
     Ok((head_branch(place)?, commit_at(place, "HEAD")?))
 }
 
-pub(crate) fn commit_at(place: &Place, name: &str) -> Result<Option<CommitId>, GitError> {
+pub(crate) fn commit_at(place: &GitContext, name: &str) -> Result<Option<CommitId>, GitError> {
     let attempt = format!("read {name}");
     let call = place.call_without_files(attempt.as_str()).args(["rev-parse", "--quiet", "--verify"]);
     let output = call.arg(format!("{name}^{{commit}}")).accept(&[0, 1]).run()?;
@@ -287,7 +287,7 @@ pub(crate) fn commit_at(place: &Place, name: &str) -> Result<Option<CommitId>, G
     text.trim_end().parse().map(Some).map_err(|_| GitError::unexpected(&attempt, text))
 }
 
-pub(crate) fn tree_of(place: &Place, commit: &CommitId) -> Result<TreeId, GitError> {
+pub(crate) fn tree_of(place: &GitContext, commit: &CommitId) -> Result<TreeId, GitError> {
     place.git.memory().tree(place, commit, || {
         let attempt = format!("read the tree of {commit}");
         let call = place.call_without_files(attempt.as_str()).args(["rev-parse", "--verify"]);
@@ -296,7 +296,7 @@ pub(crate) fn tree_of(place: &Place, commit: &CommitId) -> Result<TreeId, GitErr
     })
 }
 
-pub(crate) fn is_ancestor(place: &Place, old: &CommitId, new: &CommitId) -> Result<bool, GitError> {
+pub(crate) fn is_ancestor(place: &GitContext, old: &CommitId, new: &CommitId) -> Result<bool, GitError> {
     if old == new {
         return Ok(true);
     }
@@ -305,7 +305,7 @@ pub(crate) fn is_ancestor(place: &Place, old: &CommitId, new: &CommitId) -> Resu
     Ok(call.accept(&[0, 1]).run()?.code == 0)
 }
 
-struct Seen {
+struct RepositoryProbe {
     bare: bool,
     shallow: bool,
     in_work_tree: bool,
@@ -313,9 +313,9 @@ struct Seen {
     common_dir: PathBuf,
 }
 
-fn look(git: &Git, folder: &Path) -> Result<Seen, GitError> {
+fn look(git: &Git, folder: &Path) -> Result<RepositoryProbe, GitError> {
     let attempt = "inspect the repository";
-    let call = Call::new(git, folder, attempt).args(["rev-parse", "--path-format=absolute"]);
+    let call = GitCall::new(git, folder, attempt).args(["rev-parse", "--path-format=absolute"]);
     let call = call.args(["--is-bare-repository", "--is-shallow-repository", "--is-inside-work-tree"]);
     let lines = call.args(["--git-dir", "--git-common-dir"]).run()?.rev_parse(attempt)?;
     let [bare, shallow, inside, git_dir, common_dir] = lines.as_slice() else {
@@ -333,7 +333,7 @@ fn look(git: &Git, folder: &Path) -> Result<Seen, GitError> {
         let path = PathBuf::from(OsStr::from_bytes(line));
         path.canonicalize().map_err(|source| GitError::file(attempt, &path, source))
     };
-    Ok(Seen {
+    Ok(RepositoryProbe {
         bare: truth(bare)?,
         shallow: truth(shallow)?,
         in_work_tree: truth(inside)?,
@@ -343,9 +343,9 @@ fn look(git: &Git, folder: &Path) -> Result<Seen, GitError> {
 }
 
 /// Finds the main worktree from any directory of the repository.
-fn find_root(git: &Git, folder: &Path, seen: &Seen) -> Result<Place, GitError> {
+fn find_root(git: &Git, folder: &Path, seen: &RepositoryProbe) -> Result<GitContext, GitError> {
     let attempt = "find the main worktree";
-    let place = |git_dir: &Path, work_tree: PathBuf| Place {
+    let place = |git_dir: &Path, work_tree: PathBuf| GitContext {
         git: git.clone(),
         git_dir: git_dir.to_owned(),
         common_dir: seen.common_dir.clone(),
@@ -354,7 +354,7 @@ fn find_root(git: &Git, folder: &Path, seen: &Seen) -> Result<Place, GitError> {
     let here = seen.in_work_tree && seen.git_dir == seen.common_dir;
     if !here {
         let output = past_half_made(&seen.common_dir, || {
-            Call::new(git, folder, attempt).args(["worktree", "list", "--porcelain", "-z"]).run()
+            GitCall::new(git, folder, attempt).args(["worktree", "list", "--porcelain", "-z"]).run()
         })?;
         let mut main = output.fields().take_while(|field| !field.is_empty());
         let path = main.next().and_then(|field| field.strip_prefix(b"worktree "));
@@ -364,7 +364,7 @@ fn find_root(git: &Git, folder: &Path, seen: &Seen) -> Result<Place, GitError> {
         }
     }
     let call =
-        Call::new(git, folder, attempt).args(["rev-parse", "--path-format=absolute", "--show-toplevel"]);
+        GitCall::new(git, folder, attempt).args(["rev-parse", "--path-format=absolute", "--show-toplevel"]);
     let output = call.run()?;
     let path = output.stdout.strip_suffix(b"\n").unwrap_or(&output.stdout);
     Ok(place(&seen.git_dir, PathBuf::from(OsStr::from_bytes(path))))

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tracing::Span;
 
-use crate::child::{self, Broken, Conversation, Ended};
+use crate::child::{self, Conversation, ProcessError, ProcessOutput};
 use crate::error::GitError;
 use crate::git::Git;
 use crate::patience::Patience;
@@ -59,25 +59,25 @@ const SETTINGS: &[(&str, &str)] = &[
 /// All directories are passed to git explicitly, so that neither a rewritten `.git` file in a worktree nor a
 /// `commondir` can lead a call to another repository and its configuration.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct GitContext {
     pub(crate) git: Git,
     pub(crate) git_dir: PathBuf,
     pub(crate) common_dir: PathBuf,
     pub(crate) work_tree: PathBuf,
 }
 
-impl Place {
+impl GitContext {
     /// Builds a call in this worktree.
-    pub(crate) fn call(&self, attempt: impl Into<String>) -> Call {
-        Call::new(&self.git, &self.work_tree, attempt)
+    pub(crate) fn call(&self, attempt: impl Into<String>) -> GitCall {
+        GitCall::new(&self.git, &self.work_tree, attempt)
             .env("GIT_DIR", &self.git_dir)
             .env("GIT_COMMON_DIR", &self.common_dir)
             .env("GIT_WORK_TREE", &self.work_tree)
     }
 
     /// Builds a call that needs no files, and therefore works even if the worktree is missing.
-    pub(crate) fn call_without_files(&self, attempt: impl Into<String>) -> Call {
-        Call::new(&self.git, &self.common_dir, attempt)
+    pub(crate) fn call_without_files(&self, attempt: impl Into<String>) -> GitCall {
+        GitCall::new(&self.git, &self.common_dir, attempt)
             .env("GIT_DIR", &self.git_dir)
             .env("GIT_COMMON_DIR", &self.common_dir)
     }
@@ -85,7 +85,7 @@ impl Place {
 
 /// A git call: built step by step, then run.
 #[must_use]
-pub(crate) struct Call {
+pub(crate) struct GitCall {
     git: Git,
     attempt: String,
     folder: PathBuf,
@@ -117,9 +117,9 @@ pub(crate) struct Output {
     pub(crate) stderr: String,
 }
 
-impl Call {
-    pub(crate) fn new(git: &Git, folder: &Path, attempt: impl Into<String>) -> Call {
-        Call {
+impl GitCall {
+    pub(crate) fn new(git: &Git, folder: &Path, attempt: impl Into<String>) -> GitCall {
+        GitCall {
             git: git.clone(),
             attempt: attempt.into(),
             folder: folder.to_owned(),
@@ -135,81 +135,81 @@ impl Call {
         }
     }
 
-    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Call {
+    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> GitCall {
         self.args.push(arg.as_ref().to_owned());
         self
     }
 
-    pub(crate) fn args<const N: usize>(mut self, args: [&str; N]) -> Call {
+    pub(crate) fn args<const N: usize>(mut self, args: [&str; N]) -> GitCall {
         self.args.extend(args.iter().map(OsString::from));
         self
     }
 
-    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Call {
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> GitCall {
         self.env.push((name.into(), value.as_ref().to_owned()));
         self
     }
 
     /// Uses a private index instead of the worktree's.
-    pub(crate) fn index(mut self, path: &Path) -> Call {
+    pub(crate) fn index(mut self, path: &Path) -> GitCall {
         self.private_index = Some(path.to_owned());
         self.env("GIT_INDEX_FILE", path)
     }
 
     /// Disables the repeat after a signal: a second call would misinterpret the effects of the first.
-    pub(crate) fn once(mut self) -> Call {
+    pub(crate) fn once(mut self) -> GitCall {
         self.repeats = Repeats::Never;
         self
     }
 
-    pub(crate) fn settings(mut self, settings: &[(String, String)]) -> Call {
+    pub(crate) fn settings(mut self, settings: &[(String, String)]) -> GitCall {
         self.settings.extend_from_slice(settings);
         self
     }
 
-    pub(crate) fn stdin(mut self, bytes: Vec<u8>) -> Call {
+    pub(crate) fn stdin(mut self, bytes: Vec<u8>) -> GitCall {
         self.stdin = bytes;
         self
     }
 
-    pub(crate) fn limit(mut self, limit: Duration) -> Call {
+    pub(crate) fn limit(mut self, limit: Duration) -> GitCall {
         self.limit = limit;
         self
     }
 
     /// Limits the call to the remaining time of `patience`, which it shares with other calls.
-    pub(crate) fn patience(mut self, patience: &Patience) -> Call {
+    pub(crate) fn patience(mut self, patience: &Patience) -> GitCall {
         self.patience = Some(patience.clone());
         self
     }
 
     /// Sets the exit codes that are accepted; any other is an error.
-    pub(crate) fn accept(mut self, codes: &'static [i32]) -> Call {
+    pub(crate) fn accept(mut self, codes: &'static [i32]) -> GitCall {
         self.accepted = codes;
         self
     }
 
     /// Allows the call to contact remotes, with the variables that ssh and proxies need.
-    pub(crate) fn remote(mut self) -> Call {
+    pub(crate) fn remote(mut self) -> GitCall {
         self.env.extend_from_slice(self.git.remote_environment());
         self.env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh").unproxied()
     }
 
     /// Allows the call to sign, with the variables that locate keys. A passphrase prompt runs a program that
     /// fails, because there is no user to answer it.
-    pub(crate) fn signing(mut self) -> Call {
+    pub(crate) fn signing(mut self) -> GitCall {
         self.env.extend_from_slice(self.git.signer_environment());
         self.env("SSH_ASKPASS", "false").env("SSH_ASKPASS_REQUIRE", "force")
     }
 
     /// Allows the call to contact remotes, but only by protocols that start no program from a configuration.
-    pub(crate) fn remote_without_programs(self) -> Call {
+    pub(crate) fn remote_without_programs(self) -> GitCall {
         self.env("GIT_ALLOW_PROTOCOL", "file:git").unproxied()
     }
 
     /// Set to an empty value, this variable prevents git from running the program that `core.gitProxy` names.
     /// No setting can do that.
-    fn unproxied(self) -> Call {
+    fn unproxied(self) -> GitCall {
         self.env("GIT_PROXY_COMMAND", "")
     }
 
@@ -276,20 +276,20 @@ impl Call {
     }
 }
 
-impl Broken {
+impl ProcessError {
     pub(crate) fn named(self, attempt: &str, limit: Duration) -> GitError {
         let attempt = attempt.to_owned();
         match self {
-            Broken::Start(source) => GitError::Start { attempt, source },
-            Broken::TimedOut => GitError::TimedOut { attempt, limit_s: limit.as_secs() },
-            Broken::Lost(source) => GitError::Lost { attempt, source },
-            Broken::Stopped => GitError::Stopped { attempt },
+            ProcessError::Start(source) => GitError::Start { attempt, source },
+            ProcessError::TimedOut => GitError::TimedOut { attempt, limit_s: limit.as_secs() },
+            ProcessError::Lost(source) => GitError::Lost { attempt, source },
+            ProcessError::Stopped => GitError::Stopped { attempt },
         }
     }
 }
 
 /// Converts the exit status and output of a child into an output or an error.
-pub(crate) fn judge(attempt: &str, ended: Ended, accepted: &[i32]) -> Result<Output, GitError> {
+pub(crate) fn judge(attempt: &str, ended: ProcessOutput, accepted: &[i32]) -> Result<Output, GitError> {
     let code = ended.status.code();
     let stderr = String::from_utf8_lossy(&ended.stderr).trim().to_owned();
     match code {
@@ -371,13 +371,13 @@ mod tests {
     use std::path::Path;
     use std::time::{Duration, Instant};
 
-    use super::Call;
+    use super::GitCall;
     use crate::error::GitError;
     use crate::git::Git;
 
-    fn call(folder: &Path, args: &[&str]) -> Call {
+    fn call(folder: &Path, args: &[&str]) -> GitCall {
         let git = Git::find().unwrap();
-        args.iter().fold(Call::new(&git, folder, "test"), |call, arg| call.arg(arg))
+        args.iter().fold(GitCall::new(&git, folder, "test"), |call, arg| call.arg(arg))
     }
 
     fn repository() -> tempfile::TempDir {

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::error::GitError;
-use crate::guard::{Entry, Origin};
+use crate::guard::{ConfigEntry, Origin};
 use crate::id::{CommitId, TreeId};
 use crate::merge::{Signature, commit_call, commit_of, commit_tree};
 use crate::repository::Repository;
@@ -89,10 +89,10 @@ impl Repository {
 
 /// Returns the user's signing settings, or `None` if commits are not signed. Fails if the signer cannot be
 /// determined.
-fn signer(entries: &[Entry], author: &Signature) -> Result<Option<Signer>, Signed> {
+fn signer(entries: &[ConfigEntry], author: &Signature) -> Result<Option<Signer>, Signed> {
     // As in git, the last of several values wins.
     let own = |keys: &[&str]| {
-        let named = |entry: &&Entry| entry.origin == Origin::User && keys.contains(&entry.key.as_str());
+        let named = |entry: &&ConfigEntry| entry.origin == Origin::User && keys.contains(&entry.key.as_str());
         entries.iter().rfind(named).map(|entry| entry.value.as_str())
     };
     let format = own(&["gpg.format"]).unwrap_or("openpgp");

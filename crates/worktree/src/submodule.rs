@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use crate::private_index::Entry;
+use crate::private_index::IndexEntry;
 
 /// More than the length of any file that names a git directory or a commit.
 const LINE_MAX: u64 = 8 * 1024;
 
 /// The state of a submodule's directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum SubmoduleState {
     /// An empty directory, or a checkout of exactly the recorded commit.
     Untouched,
     /// Nothing, or something other than a directory.
@@ -30,20 +30,20 @@ pub(crate) enum Found {
 }
 
 /// Checks the directory of a gitlink in a worktree.
-pub(crate) fn look(worktree: &Path, link: &Entry) -> io::Result<Found> {
+pub(crate) fn look(worktree: &Path, link: &IndexEntry) -> io::Result<SubmoduleState> {
     let path = worktree.join(OsStr::from_bytes(&link.path));
     match fs::symlink_metadata(&path) {
         Ok(found) if found.is_dir() => {}
-        Ok(_) => return Ok(Found::Replaced),
+        Ok(_) => return Ok(SubmoduleState::Replaced),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(Found::Replaced);
+            return Ok(SubmoduleState::Replaced);
         }
         Err(error) => return Err(error),
     }
     if fs::read_dir(&path)?.next().is_none() || commit_in(&path).is_some_and(|commit| commit == link.id) {
-        return Ok(Found::Untouched);
+        return Ok(SubmoduleState::Untouched);
     }
-    Ok(Found::Files)
+    Ok(SubmoduleState::Files)
 }
 
 /// Returns the commit of a submodule's checkout with a detached HEAD, which is the state after

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::GitError;
 use crate::repository::Repository;
-use crate::run::Place;
+use crate::run::GitContext;
 
 /// Maximum number of attempts of a call that may read a record which is being written.
 const ATTEMPTS: usize = 5;
@@ -169,9 +169,9 @@ impl Repository {
         read_record(git_dir).filter(|record| record.tree == path).map(|record| record.git_dir)
     }
 
-    pub(crate) fn place_of(&self, worktree: &Worktree) -> Place {
-        let Place { git, common_dir, .. } = self.place().clone();
-        Place { git, common_dir, git_dir: worktree.git_dir.clone(), work_tree: worktree.path.clone() }
+    pub(crate) fn place_of(&self, worktree: &Worktree) -> GitContext {
+        let GitContext { git, common_dir, .. } = self.place().clone();
+        GitContext { git, common_dir, git_dir: worktree.git_dir.clone(), work_tree: worktree.path.clone() }
     }
 }
 

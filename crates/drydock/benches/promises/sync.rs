@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use drydock_domain::{OnDivergence, Publish, SyncOutcome};
 use drydock_testkit::repo::Repo;
-use drydock_worktree::{CommitId, Git, PinOrder, Repository, SyncOrder};
+use drydock_worktree::{BackupRequest, CommitId, Git, Repository, SyncRequest};
 use tempfile::TempDir;
 
 use crate::measure::{Promise, Table, seconds};
@@ -43,7 +43,7 @@ impl Pair {
 
     fn sync(&self, plan: &str) -> SyncOutcome {
         let signature = self.repository.signature(1);
-        self.repository.sync(&SyncOrder {
+        self.repository.sync(&SyncRequest {
             branch: BRANCH,
             base: &self.base,
             target: "main",
@@ -52,7 +52,7 @@ impl Pair {
             on_divergence: OnDivergence::Pause,
             publish: Publish::No,
             replaces: None,
-            pin: PinOrder { plan, run: None, reason: "a bench", signature: &signature },
+            pin: BackupRequest { plan, run: None, reason: "a bench", signature: &signature },
         })
     }
 

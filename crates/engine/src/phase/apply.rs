@@ -7,7 +7,7 @@ use drydock_domain::{
     Command, Enforcement, ErrorClass, Event, Intent, Landed, LandingProof, PathChange, Phase, Plan, Question,
     RemoteAway, RunId, ValidationResult, run_trailer, told, trailer, without_trailers,
 };
-use drydock_worktree::{CommitId, Landing, Merge};
+use drydock_worktree::{CommitId, LandOutcome, MergeOutcome};
 use tracing::Instrument;
 
 use super::execute::entry;
@@ -200,8 +200,10 @@ impl Lander<'_> {
                 return Ok(Joined::There(landed));
             }
             let tree = match repository.merge(&subject.from, from, &subject.to)? {
-                Merge::Conflict { paths, .. } => return Ok(Joined::Refused(conflicts(&target, &paths))),
-                Merge::Clean(tree) => tree,
+                MergeOutcome::Conflict { paths, .. } => {
+                    return Ok(Joined::Refused(conflicts(&target, &paths)));
+                }
+                MergeOutcome::Clean(tree) => tree,
             };
             if tree != repository.tree_of(from)? {
                 let author = signature(&repository);
@@ -272,12 +274,12 @@ impl Lander<'_> {
         let (branch, commit) = (target.clone(), to.clone());
         let landing = scope.git(move |repository| repository.land(&branch, &from, &commit, &permit)).await?;
         let end = match landing {
-            Landing::Moved | Landing::Already => {
+            LandOutcome::Moved | LandOutcome::Already => {
                 return self.landed(&to, LandingProof::Intended).await.map(Attempt::Ended);
             }
-            Landing::Stale { .. } => Attempt::TargetMoved(String::new()),
-            Landing::Revoked => return Err(EngineError::LeaseLost { key: scope.plan.id.to_string() }),
-            Landing::Dirty { worktree, paths } => {
+            LandOutcome::Stale { .. } => Attempt::TargetMoved(String::new()),
+            LandOutcome::Revoked => return Err(EngineError::LeaseLost { key: scope.plan.id.to_string() }),
+            LandOutcome::Dirty { worktree, paths } => {
                 let text = format!(
                     "{} has uncommitted changes that prevent landing on {target}: {}; commit or stash \
                      them, then \
@@ -288,7 +290,7 @@ impl Lander<'_> {
                 );
                 Attempt::Ended(scope.failed(ErrorClass::TargetDirty, text))
             }
-            Landing::Occupied { worktree, operation } => {
+            LandOutcome::Occupied { worktree, operation } => {
                 let text = format!(
                     "{} does not allow a landing now ({operation}); finish or abort that, then `drydock \
                      plan retry {}`",

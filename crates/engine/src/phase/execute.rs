@@ -7,7 +7,7 @@ use drydock_domain::{
     CHECKPOINT, ChangeOp, Command, ErrorClass, Event, Failure, PathChange, Question, RejectedBy,
 };
 use drydock_store::ChangesetHandle;
-use drydock_worktree::{Change, Checkout, CommitId, Staged, Verified};
+use drydock_worktree::{Checkout, CommitId, Staged, TreeChange, Verified};
 
 use serde_json::json;
 
@@ -275,7 +275,7 @@ fn message(scope: &Scope<'_>) -> String {
 }
 
 /// Converts a change reported by git into a changeset entry.
-pub(super) fn entry(change: Change) -> PathChange {
+pub(super) fn entry(change: TreeChange) -> PathChange {
     PathChange {
         op: match change.op {
             drydock_worktree::ChangeOp::Create => ChangeOp::Create,

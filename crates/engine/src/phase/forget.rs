@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use drydock_domain::{BRANCHES, Plan, PlanId, Project, SNAPSHOTS, State, told};
-use drydock_worktree::{CommitId, GitError, Merge, Push, Repository};
+use drydock_worktree::{CommitId, GitError, MergeOutcome, Push, Repository};
 
 use super::scope::commit_id;
 use super::settle::INTENTS;
@@ -177,7 +177,7 @@ fn holds(
     head: &CommitId,
 ) -> Result<bool, GitError> {
     Ok(match repository.merge(base, landed, head)? {
-        Merge::Clean(tree) => tree == repository.tree_of(landed)?,
-        Merge::Conflict { .. } => false,
+        MergeOutcome::Clean(tree) => tree == repository.tree_of(landed)?,
+        MergeOutcome::Conflict { .. } => false,
     })
 }

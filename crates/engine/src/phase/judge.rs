@@ -4,7 +4,7 @@
 use drydock_domain::{
     Command, Completion, ErrorClass, Publish, RejectedBy, Remains, ReviewResult, ValidationResult,
 };
-use drydock_worktree::{Checkout, CommitId, PinOrder, Staged};
+use drydock_worktree::{BackupRequest, Checkout, CommitId, Staged};
 
 use super::review::Reviewed;
 use super::scope::{End, Scope, is_checkpoint, kept_as, signature};
@@ -116,7 +116,7 @@ impl Scope<'_> {
                 let reason = "the agent made commits itself";
                 let run = Some(run.as_str());
                 repository.pin_branch(
-                    &PinOrder { plan: plan.as_str(), run, reason, signature: &signature },
+                    &BackupRequest { plan: plan.as_str(), run, reason, signature: &signature },
                     &tip,
                 )?;
             }

@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use drydock_domain::{BackupRef, Event, Fence, PINS, Phase, Plan, PlanId, RunId, SNAPSHOTS, told, trailer};
-use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository, make_folder, remove_folder};
+use drydock_worktree::{BackupRequest, Checkout, CommitId, GitError, Repository, make_folder, remove_folder};
 
 use super::link::{PutBack, restore_links};
 use super::scope::{commit_id, is_checkpoint, kept_by, signature, snapshot};
@@ -329,7 +329,8 @@ fn keep_rest(
 ) -> Result<Option<BackupRef>, EngineError> {
     let signature = signature(repository);
     let reason = "a run ended and left more than its files";
-    let order = PinOrder { plan: plan.as_str(), run: Some(&leftover.run), reason, signature: &signature };
+    let order =
+        BackupRequest { plan: plan.as_str(), run: Some(&leftover.run), reason, signature: &signature };
     Ok(repository.pin_checkout(&order, checkout)?)
 }
 
@@ -380,8 +381,12 @@ fn capture(
         Rest::Backup => {
             let signature = signature(repository);
             let reason = "files that were changed after the result of the plan";
-            let order =
-                PinOrder { plan: plan.as_str(), run: Some(&leftover.run), reason, signature: &signature };
+            let order = BackupRequest {
+                plan: plan.as_str(),
+                run: Some(&leftover.run),
+                reason,
+                signature: &signature,
+            };
             Ok(Work::Snapshot(repository.pin_branch(&order, &captured.commit)?.name))
         }
     }
@@ -454,7 +459,7 @@ fn keep_branch(
     }
     let signature = signature(repository);
     let reason = "a run ended and left commits on the branch";
-    let order = PinOrder { plan: plan.as_str(), run: None, reason, signature: &signature };
+    let order = BackupRequest { plan: plan.as_str(), run: None, reason, signature: &signature };
     let pin = repository.pin_branch(&order, &tip)?;
     // Commits of subplans have the same trailer with another plan.
     let by_others = repository.others_wrote(std::slice::from_ref(base), &tip, &trailer(""))?;

@@ -9,8 +9,8 @@ use drydock_domain::{
     SubplanUpdate, trailer, without_trailers,
 };
 use drydock_worktree::{
-    CommitId, ConflictFile, ConflictKind, Favour, Join, JoinOrder, RefCreated, RefDeleted, Repository,
-    Signature, TreeId,
+    CommitId, ConflictFile, ConflictKind, DetailedMerge, MergeRequest, Prefer, RefCreated, RefDeleted,
+    Repository, Signature, TreeId,
 };
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ use crate::task;
 struct Work {
     base: CommitId,
     head: CommitId,
-    favour: Favour,
+    favour: Prefer,
     style: Style,
     message: String,
     at_seconds: i64,
@@ -203,10 +203,10 @@ impl Engine {
 impl Work {
     fn of(plan: &Plan, fanout: &Fanout, piece: &Subplan, child: &Plan) -> Result<Work, EngineError> {
         let favour = match (piece.favour, fanout.merge) {
-            (Some(ConflictSide::Parent), _) | (None, MergeStrategy::PreferParent) => Favour::Ours,
-            (Some(ConflictSide::Child), _) | (None, MergeStrategy::PreferChild) => Favour::Theirs,
+            (Some(ConflictSide::Parent), _) | (None, MergeStrategy::PreferParent) => Prefer::Ours,
+            (Some(ConflictSide::Child), _) | (None, MergeStrategy::PreferChild) => Prefer::Theirs,
             (None, MergeStrategy::ThreeWay | MergeStrategy::Sequential | MergeStrategy::FailOnConflict) => {
-                Favour::Neither
+                Prefer::Neither
             }
         };
         let style = match fanout.merge {
@@ -238,10 +238,10 @@ impl Work {
         let author = Signature { at_seconds: self.at_seconds, ..repository.signature(self.at_seconds) };
         let mut tip = onto.clone();
         for (base, theirs) in steps {
-            let order = JoinOrder { base: &base, ours: &tip, theirs: &theirs, favour: self.favour };
+            let order = MergeRequest { base: &base, ours: &tip, theirs: &theirs, favour: self.favour };
             let tree = match repository.join(&order)? {
-                Join::Clean(tree) => tree,
-                Join::Conflict { tree, files } => return Ok(Put::Conflict { tree, files }),
+                DetailedMerge::Clean(tree) => tree,
+                DetailedMerge::Conflict { tree, files } => return Ok(Put::Conflict { tree, files }),
             };
             if tree != repository.tree_of(&tip)? {
                 tip = repository.commit(&tree, std::slice::from_ref(&tip), &self.message, &author)?;

@@ -8,7 +8,7 @@ use drydock_domain::{
     Authority, CommitLine, DecisionId, Event, PINS, PlanId, Project, Refusal, Timestamp, told,
 };
 use drydock_store::DecisionFilter;
-use drydock_worktree::{Pin, PinDropped, Repository, Restored as PinRestored};
+use drydock_worktree::{BackupDetails, PinDropped, Repository, RestoreOutcome as PinRestored};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -287,7 +287,7 @@ impl Engine {
     }
 }
 
-fn backup(project: &Project, pin: Pin) -> Backup {
+fn backup(project: &Project, pin: BackupDetails) -> Backup {
     Backup {
         project: project.name.to_string(),
         name: pin.name,

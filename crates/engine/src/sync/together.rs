@@ -7,7 +7,7 @@ use drydock_domain::{
     SyncOutcome, SyncStatus, told,
 };
 use drydock_store::DecisionFilter;
-use drydock_worktree::{Checkout, CommitId, GitError, Merge, PinOrder, Repository, SyncOrder};
+use drydock_worktree::{BackupRequest, Checkout, CommitId, GitError, MergeOutcome, Repository, SyncRequest};
 
 use crate::engine::{Engine, WORKER, Who};
 use crate::error::EngineError;
@@ -326,7 +326,7 @@ impl Together<'_> {
         task::blocking(move || {
             let author = signature(&repository);
             let run = run.as_ref().map(RunId::as_str);
-            let pin = PinOrder { plan: plan.as_str(), run, reason, signature: &author };
+            let pin = BackupRequest { plan: plan.as_str(), run, reason, signature: &author };
             let kept = repository.is_ancestor(&tip, &commit)?
                 || is_checkpoint(&repository, plan.as_str(), &[base, commit.clone()], &tip)?;
             if !kept {
@@ -391,11 +391,11 @@ impl Together<'_> {
                 return Ok(Err(NO_COMMON_COMMIT.to_owned()));
             };
             match repository.merge(&fork, &seen, &base)? {
-                Merge::Conflict { paths, .. } => {
+                MergeOutcome::Conflict { paths, .. } => {
                     let paths = paths.join(", ");
                     Ok(Err(format!("both changed {paths}; merge the target into that branch and push it")))
                 }
-                Merge::Clean(tree) => {
+                MergeOutcome::Clean(tree) => {
                     let text = kept_as("Merge the plan's base into its branch", plan.as_str());
                     let author = signature(&repository);
                     repository.commit(&tree, &[seen, base], &text, &author).map(Ok)
@@ -480,7 +480,7 @@ impl Job {
 
     fn run(&self, repository: &Repository, worktree: Option<&Checkout>) -> SyncOutcome {
         let author = signature(repository);
-        repository.sync(&SyncOrder {
+        repository.sync(&SyncRequest {
             branch: &self.branch,
             target: &self.target,
             remote: self.remote.as_deref(),
@@ -489,7 +489,7 @@ impl Job {
             on_divergence: self.on_divergence,
             publish: self.publish,
             replaces: self.replaces.as_ref(),
-            pin: PinOrder {
+            pin: BackupRequest {
                 plan: &self.plan,
                 run: self.run.as_deref(),
                 reason: "a sync was about to move the branch",

@@ -13,10 +13,10 @@ use crate::guard::Replacements;
 use crate::id::TreeId;
 use crate::join::group::{Group, groups, is_file};
 use crate::join::lines::{Versions, merge_lines};
-use crate::join::order::JoinOrder;
-use crate::merge::{Conflict, Stage, merge_trees};
+use crate::join::order::MergeRequest;
+use crate::merge::{ConflictVersion, MergeConflict, merge_trees};
 use crate::private_index::PrivateIndex;
-use crate::run::Place;
+use crate::run::GitContext;
 
 /// A file added to a directory that the other side renamed; git has already put it into the new directory.
 const SUGGESTED: &str = "directory rename suggested";
@@ -25,28 +25,28 @@ const WHOLE: &[&str] = &["rename/rename", "rename involved in collision", "file/
 
 /// The side that wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum WinningSide {
     Ours,
     Theirs,
 }
 
-impl Side {
+impl WinningSide {
     /// Selects the value of this side.
     pub(super) fn of<T>(self, ours: T, theirs: T) -> T {
         match self {
-            Side::Ours => ours,
-            Side::Theirs => theirs,
+            WinningSide::Ours => ours,
+            WinningSide::Theirs => theirs,
         }
     }
 }
 
 /// Returns the tree in which one side wins every conflict.
 pub(super) fn settle(
-    place: &Place,
+    place: &GitContext,
     settings: &Replacements,
-    order: &JoinOrder<'_>,
-    conflict: Conflict,
-    side: Side,
+    order: &MergeRequest<'_>,
+    conflict: MergeConflict,
+    side: WinningSide,
 ) -> Result<TreeId, GitError> {
     if groups(&conflict, order).iter().all(|group| group.is_only(SUGGESTED)) {
         return Ok(conflict.tree);
@@ -54,7 +54,7 @@ pub(super) fn settle(
     // Without directory renames every path exists on one of the sides, so its versions can be looked up.
     let mut settings = settings.clone();
     settings.push(("merge.directoryRenames".to_owned(), "false".to_owned()));
-    let JoinOrder { base, ours, theirs, .. } = *order;
+    let MergeRequest { base, ours, theirs, .. } = *order;
     let conflict = match merge_trees(place, &settings, base, ours, theirs)? {
         Ok(tree) => return Ok(tree),
         Err(conflict) => conflict,
@@ -63,7 +63,7 @@ pub(super) fn settle(
     let mut settlement = Settlement { side, puts: BTreeMap::new(), lines: Vec::new() };
     let rest: Vec<&Group<'_>> = groups.iter().filter(|group| !settlement.take_lines(group)).collect();
     if !rest.is_empty() {
-        let sides = Sides::read(place, order, side)?;
+        let sides = SideChanges::read(place, order, side)?;
         let rest: Vec<_> =
             rest.into_iter().filter(|group| !settlement.take_renamed_lines(group, &sides)).collect();
         settlement.give_way(&rest, &sides);
@@ -72,21 +72,25 @@ pub(super) fn settle(
 }
 
 /// Mode and blob of a file.
-type Entry = (u32, String);
+type FileVersion = (u32, String);
 
 /// The versions of each side where it differs from the base.
-struct Sides {
-    favoured: HashMap<Vec<u8>, Option<Entry>>,
-    other: BTreeMap<Vec<u8>, Option<Entry>>,
+struct SideChanges {
+    favoured: HashMap<Vec<u8>, Option<FileVersion>>,
+    other: BTreeMap<Vec<u8>, Option<FileVersion>>,
     /// The base's versions where the other side differs.
-    before: HashMap<Vec<u8>, Option<Entry>>,
+    before: HashMap<Vec<u8>, Option<FileVersion>>,
     /// Files that the other side moved, from new to old path.
     moved: HashMap<Vec<u8>, Vec<u8>>,
 }
 
-impl Sides {
-    fn read(place: &Place, order: &JoinOrder<'_>, side: Side) -> Result<Sides, GitError> {
-        let JoinOrder { base, ours, theirs, .. } = *order;
+impl SideChanges {
+    fn read(
+        place: &GitContext,
+        order: &MergeRequest<'_>,
+        side: WinningSide,
+    ) -> Result<SideChanges, GitError> {
+        let MergeRequest { base, ours, theirs, .. } = *order;
         let favoured = raw_changes(place, base, side.of(ours, theirs))?;
         let favoured = favoured.into_iter().map(|change| (change.path.clone(), after(&change))).collect();
         let (mut other, mut before, mut moved) = (BTreeMap::new(), HashMap::new(), HashMap::new());
@@ -103,11 +107,11 @@ impl Sides {
                 None => drop(before.insert(change.path, was)),
             }
         }
-        Ok(Sides { favoured, other, before, moved })
+        Ok(SideChanges { favoured, other, before, moved })
     }
 
     /// Returns the preferred side's version of a path that one of the sides changed.
-    fn at(&self, path: &[u8]) -> Option<Option<Entry>> {
+    fn at(&self, path: &[u8]) -> Option<Option<FileVersion>> {
         self.favoured.get(path).or_else(|| self.before.get(path)).cloned()
     }
 
@@ -123,12 +127,12 @@ impl Sides {
     }
 }
 
-fn after(change: &RawChange) -> Option<Entry> {
+fn after(change: &RawChange) -> Option<FileVersion> {
     Some((change.mode_after, change.after.clone())).filter(|(mode, _)| *mode != 0)
 }
 
 /// A file to merge line by line, and its path.
-struct Lines {
+struct LineMerge {
     path: Vec<u8>,
     mode: u32,
     versions: Versions,
@@ -136,9 +140,9 @@ struct Lines {
 
 /// The differences from git's own merge.
 struct Settlement {
-    side: Side,
-    puts: BTreeMap<Vec<u8>, Option<Entry>>,
-    lines: Vec<Lines>,
+    side: WinningSide,
+    puts: BTreeMap<Vec<u8>, Option<FileVersion>>,
+    lines: Vec<LineMerge>,
 }
 
 impl Settlement {
@@ -157,12 +161,12 @@ impl Settlement {
         }
         let mode = self.mode(base.mode, ours.mode, theirs.mode);
         let [base, ours, theirs] = [base, ours, theirs].map(|stage| stage.id.clone());
-        self.lines.push(Lines { path: to.to_vec(), mode, versions: Versions { base, ours, theirs } });
+        self.lines.push(LineMerge { path: to.to_vec(), mode, versions: Versions { base, ours, theirs } });
         true
     }
 
     /// Handles a file that both sides renamed: it gets the preferred side's name and the lines of both.
-    fn take_renamed_lines(&mut self, group: &Group<'_>, sides: &Sides) -> bool {
+    fn take_renamed_lines(&mut self, group: &Group<'_>, sides: &SideChanges) -> bool {
         let stages = (group.stage(1), group.stage(2), group.stage(3));
         let (Some(base), Some(ours), Some(theirs)) = stages else { return false };
         if !group.is_only("rename/rename") || group.stages.len() != 3 || group.paths().count() != 3 {
@@ -181,12 +185,12 @@ impl Settlement {
         let mode = self.mode(base.mode, ours.0, theirs.0);
         let versions = Versions { base: base.id.clone(), ours: ours.1, theirs: theirs.1 };
         self.puts.insert(dropped.path.clone(), None);
-        self.lines.push(Lines { path: name.path.clone(), mode, versions });
+        self.lines.push(LineMerge { path: name.path.clone(), mode, versions });
         true
     }
 
     /// Sets paths to the preferred side's version.
-    fn give_way(&mut self, groups: &[&Group<'_>], sides: &Sides) {
+    fn give_way(&mut self, groups: &[&Group<'_>], sides: &SideChanges) {
         let mut lost = Vec::new();
         for group in groups {
             let whole = WHOLE.iter().any(|kind| group.is(kind));
@@ -230,10 +234,11 @@ impl Settlement {
 
     /// Returns the preferred side's version of a path. The mode is the other side's if only that side changed
     /// it.
-    fn version(&self, group: &Group<'_>, path: &[u8]) -> Option<Entry> {
+    fn version(&self, group: &Group<'_>, path: &[u8]) -> Option<FileVersion> {
         let [base, ours, theirs] = [1, 2, 3].map(|stage| group.at(path, stage));
         let won = self.side.of(ours, theirs)?;
-        let mode = |stage: Option<&Stage>| stage.map(|stage| stage.mode).filter(|mode| is_file(*mode));
+        let mode =
+            |stage: Option<&ConflictVersion>| stage.map(|stage| stage.mode).filter(|mode| is_file(*mode));
         let mode = match (mode(base), mode(ours), mode(theirs)) {
             (Some(base), Some(ours), Some(theirs)) => self.mode(base, ours, theirs),
             _ => won.mode,
@@ -242,7 +247,7 @@ impl Settlement {
     }
 
     /// Restores files that the other side moved to a path where its version is dropped.
-    fn undo_moves(&mut self, mut lost: Vec<Vec<u8>>, sides: &Sides) {
+    fn undo_moves(&mut self, mut lost: Vec<Vec<u8>>, sides: &SideChanges) {
         let mut seen = BTreeSet::new();
         while let Some(path) = lost.pop() {
             if !seen.insert(path.clone()) {
@@ -273,7 +278,7 @@ impl Settlement {
         }
     }
 
-    fn write(mut self, place: &Place, tree: &TreeId, attempt: &str) -> Result<TreeId, GitError> {
+    fn write(mut self, place: &GitContext, tree: &TreeId, attempt: &str) -> Result<TreeId, GitError> {
         let versions: Vec<Versions> = self.lines.iter().map(|lines| lines.versions.clone()).collect();
         let ids = merge_lines(place, self.side, &versions, attempt)?;
         for (lines, id) in self.lines.into_iter().zip(ids) {

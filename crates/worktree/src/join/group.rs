@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::join::favour::Side;
-use crate::join::order::{ConflictKind, JoinOrder};
-use crate::merge::{Conflict, Said, Stage};
+use crate::join::favour::WinningSide;
+use crate::join::order::{ConflictKind, MergeRequest};
+use crate::merge::{ConflictMessage, ConflictVersion, MergeConflict};
 use crate::private_index::GITLINK;
 
 const LINK: u32 = 0o120_000;
@@ -13,15 +13,15 @@ const LINK: u32 = 0o120_000;
 #[derive(Default)]
 pub(super) struct Group<'a> {
     paths: BTreeSet<&'a [u8]>,
-    pub(super) stages: Vec<&'a Stage>,
-    said: Vec<&'a Said>,
+    pub(super) stages: Vec<&'a ConflictVersion>,
+    said: Vec<&'a ConflictMessage>,
     /// Names that git generated for files that were in the way, with the side they belong to and their
     /// original names.
-    aside: BTreeMap<&'a [u8], (Side, &'a [u8])>,
+    aside: BTreeMap<&'a [u8], (WinningSide, &'a [u8])>,
 }
 
 /// Groups messages and versions that share a path.
-pub(super) fn groups<'a>(conflict: &'a Conflict, order: &JoinOrder<'_>) -> Vec<Group<'a>> {
+pub(super) fn groups<'a>(conflict: &'a MergeConflict, order: &MergeRequest<'_>) -> Vec<Group<'a>> {
     let mut groups: Vec<Option<Group<'a>>> = Vec::new();
     let mut homes: HashMap<&'a [u8], usize> = HashMap::new();
     let mut home_of = |groups: &mut Vec<Option<Group<'a>>>, paths: &[&'a [u8]]| -> usize {
@@ -57,8 +57,12 @@ pub(super) fn groups<'a>(conflict: &'a Conflict, order: &JoinOrder<'_>) -> Vec<G
 
 /// Recognises a generated name. Git moves a file that is in the way to `path~<commit>`, with `_<n>` appended
 /// if that name is taken.
-fn aside<'a>(path: &'a [u8], paths: &BTreeSet<&[u8]>, order: &JoinOrder<'_>) -> Option<(Side, &'a [u8])> {
-    let sides = [(order.ours, Side::Ours), (order.theirs, Side::Theirs)];
+fn aside<'a>(
+    path: &'a [u8],
+    paths: &BTreeSet<&[u8]>,
+    order: &MergeRequest<'_>,
+) -> Option<(WinningSide, &'a [u8])> {
+    let sides = [(order.ours, WinningSide::Ours), (order.theirs, WinningSide::Theirs)];
     sides.into_iter().find_map(|(commit, side)| {
         let mark = format!("~{commit}");
         let at = path.windows(mark.len()).rposition(|part| part == mark.as_bytes())?;
@@ -79,7 +83,7 @@ impl<'a> Group<'a> {
     }
 
     /// Returns the generated name of a side's file that was moved out of the way, and its original name.
-    pub(super) fn moved_aside(&self, side: Side) -> Option<(&'a [u8], &'a [u8])> {
+    pub(super) fn moved_aside(&self, side: WinningSide) -> Option<(&'a [u8], &'a [u8])> {
         let aside = self.aside.iter().find(|(_, (whose, _))| *whose == side);
         match aside {
             Some((path, (_, own))) => Some((path, own)),
@@ -90,12 +94,12 @@ impl<'a> Group<'a> {
     }
 
     /// Returns the version of a stage if there is exactly one.
-    pub(super) fn stage(&self, stage: u8) -> Option<&'a Stage> {
+    pub(super) fn stage(&self, stage: u8) -> Option<&'a ConflictVersion> {
         let mut found = self.stages.iter().filter(|one| one.stage == stage);
         found.next().copied().filter(|_| found.next().is_none())
     }
 
-    pub(super) fn at(&self, path: &[u8], stage: u8) -> Option<&'a Stage> {
+    pub(super) fn at(&self, path: &[u8], stage: u8) -> Option<&'a ConflictVersion> {
         self.stages.iter().copied().find(|one| one.path == path && one.stage == stage)
     }
 
@@ -146,7 +150,7 @@ impl<'a> Group<'a> {
     }
 
     /// Returns git's messages with `base`, `ours` and `theirs` instead of the commit ids.
-    pub(super) fn message(&self, order: &JoinOrder<'_>) -> String {
+    pub(super) fn message(&self, order: &MergeRequest<'_>) -> String {
         let text = self.said.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join("\n");
         let named = [(order.base, "base"), (order.ours, "ours"), (order.theirs, "theirs")];
         named.iter().fold(text, |text, (commit, word)| {
@@ -159,7 +163,7 @@ impl<'a> Group<'a> {
 
 /// Returns the kind within the parentheses, such as `contents` for `CONFLICT (contents)`; in some of git's
 /// messages the space is missing.
-fn words(said: &Said) -> &str {
+fn words(said: &ConflictMessage) -> &str {
     let inside = said.kind.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')'));
     inside.map_or(said.kind.as_str(), |(inside, _)| inside)
 }

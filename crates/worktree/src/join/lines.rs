@@ -10,10 +10,10 @@ use tempfile::TempDir;
 
 use crate::error::GitError;
 use crate::id::is_object_name;
-use crate::join::favour::Side;
+use crate::join::favour::WinningSide;
 use crate::join::order::FILES_AT_ONCE;
 use crate::objects::objects;
-use crate::run::Place;
+use crate::run::GitContext;
 
 /// Exit code of `merge-file` if it cannot merge.
 const REFUSED: i32 = 255;
@@ -28,8 +28,8 @@ pub(super) struct Versions {
 
 /// Merges files and returns their blob ids, in the same order.
 pub(super) fn merge_lines(
-    place: &Place,
-    side: Side,
+    place: &GitContext,
+    side: WinningSide,
     files: &[Versions],
     attempt: &str,
 ) -> Result<Vec<String>, GitError> {
@@ -37,7 +37,7 @@ pub(super) fn merge_lines(
     for some in files.chunks(FILES_AT_ONCE) {
         let wanted = some.iter().flat_map(|file| [&file.base, &file.ours, &file.theirs]);
         let texts = objects(place, &wanted.map(String::as_str).collect::<Vec<_>>(), attempt)?;
-        let bench = Bench::new(place, attempt)?;
+        let bench = MergeDir::new(place, attempt)?;
         let mut merged = Vec::new();
         for file in some {
             for (name, id) in [("base", &file.base), ("ours", &file.ours), ("theirs", &file.theirs)] {
@@ -58,17 +58,17 @@ pub(super) fn merge_lines(
 }
 
 /// A private directory for the files to merge.
-struct Bench<'a> {
-    place: &'a Place,
+struct MergeDir<'a> {
+    place: &'a GitContext,
     folder: TempDir,
     attempt: &'a str,
 }
 
-impl<'a> Bench<'a> {
-    fn new(place: &'a Place, attempt: &'a str) -> Result<Bench<'a>, GitError> {
+impl<'a> MergeDir<'a> {
+    fn new(place: &'a GitContext, attempt: &'a str) -> Result<MergeDir<'a>, GitError> {
         let folder = tempfile::Builder::new().prefix("drydock-join-").tempdir_in(&place.git_dir);
         let folder = folder.map_err(|source| GitError::file(attempt, &place.git_dir, source))?;
-        Ok(Bench { place, folder, attempt })
+        Ok(MergeDir { place, folder, attempt })
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -81,7 +81,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Merges the three files, or returns `None` if one of them is binary.
-    fn merge(&self, side: Side) -> Result<Option<Vec<u8>>, GitError> {
+    fn merge(&self, side: WinningSide) -> Result<Option<Vec<u8>>, GitError> {
         let favour = side.of("--ours", "--theirs");
         let call = self.place.call_without_files(self.attempt).args(["merge-file", "-p", favour]);
         let call = call.arg(self.at("ours")).arg(self.at("base")).arg(self.at("theirs"));

@@ -57,7 +57,7 @@ pub(super) fn hunks(text: &[u8], labels: Labels<'_>, base: Option<&[u8]>) -> (Ve
     (hunks, left_out)
 }
 
-struct Place<'a> {
+struct ConflictRegion<'a> {
     ours: &'a [&'a [u8]],
     base: &'a [&'a [u8]],
     theirs: &'a [&'a [u8]],
@@ -70,7 +70,7 @@ fn place_at<'a>(
     start: usize,
     labels: Labels<'_>,
     base: Option<&[u8]>,
-) -> Option<Place<'a>> {
+) -> Option<ConflictRegion<'a>> {
     let (size, label) = marker(lines[start], b'<')?;
     if !names(label, labels.ours) {
         return None;
@@ -98,7 +98,7 @@ fn place_at<'a>(
         several => several.iter().rev().find(held).or(several.first())?,
     };
     let (ours, base) = (&lines[start + 1..old], &lines[old + 1..*split]);
-    Some(Place { ours, base, theirs: &lines[split + 1..end], end })
+    Some(ConflictRegion { ours, base, theirs: &lines[split + 1..end], end })
 }
 
 /// Returns the length of a marker's sign, and the label after it.

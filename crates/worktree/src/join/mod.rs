@@ -6,4 +6,4 @@ mod lines;
 mod marker;
 mod order;
 
-pub use order::{ConflictFile, ConflictKind, Favour, Hunk, Join, JoinOrder};
+pub use order::{ConflictFile, ConflictKind, DetailedMerge, Hunk, MergeRequest, Prefer};

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 
 use crate::error::GitError;
 use crate::id::{CommitId, TreeId};
-use crate::join::favour::{Side, settle};
+use crate::join::favour::{WinningSide, settle};
 use crate::join::group::{Group, groups};
 use crate::join::marker::{self, Labels};
-use crate::merge::{Conflict, merge_trees};
+use crate::merge::{MergeConflict, merge_trees};
 use crate::objects::{blob_ids, objects};
 use crate::repository::Repository;
 use crate::run::path_text;
@@ -21,7 +21,7 @@ pub(super) const FILES_AT_ONCE: usize = 64;
 
 /// The side that wins if both changed the same place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Favour {
+pub enum Prefer {
     /// Neither: the place is a conflict.
     Neither,
     /// The version of `ours`.
@@ -32,7 +32,7 @@ pub enum Favour {
 
 /// The commits to merge, and how.
 #[derive(Debug, Clone, Copy)]
-pub struct JoinOrder<'a> {
+pub struct MergeRequest<'a> {
     /// The common base of both sides.
     pub base: &'a CommitId,
     /// The side into which the other is merged.
@@ -40,12 +40,12 @@ pub struct JoinOrder<'a> {
     /// The side that is merged.
     pub theirs: &'a CommitId,
     /// The preferred side.
-    pub favour: Favour,
+    pub favour: Prefer,
 }
 
 /// The outcome of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Join {
+pub enum DetailedMerge {
     /// The merged tree. With a preferred side, this is always the outcome.
     Clean(TreeId),
     /// Both sides changed the same place.
@@ -126,18 +126,21 @@ impl Repository {
     /// With a preferred side, overlapping changes are resolved to that side's version, and changes without
     /// conflict are kept from both sides. Conflicts that are not about lines (binary files, links, types,
     /// deletions, names, directories) are resolved to that side's version too.
-    pub fn join(&self, order: &JoinOrder<'_>) -> Result<Join, GitError> {
+    pub fn join(&self, order: &MergeRequest<'_>) -> Result<DetailedMerge, GitError> {
         let mut settings = self.place().guard()?;
         settings.push(("merge.conflictStyle".to_owned(), "zdiff3".to_owned()));
-        let JoinOrder { base, ours, theirs, favour } = *order;
+        let MergeRequest { base, ours, theirs, favour } = *order;
         let conflict = match merge_trees(self.place(), &settings, base, ours, theirs)? {
-            Ok(tree) => return Ok(Join::Clean(tree)),
+            Ok(tree) => return Ok(DetailedMerge::Clean(tree)),
             Err(conflict) => conflict,
         };
         match favour {
-            Favour::Neither => self.tell(order, conflict),
-            Favour::Ours => settle(self.place(), &settings, order, conflict, Side::Ours).map(Join::Clean),
-            Favour::Theirs => settle(self.place(), &settings, order, conflict, Side::Theirs).map(Join::Clean),
+            Prefer::Neither => self.tell(order, conflict),
+            Prefer::Ours => {
+                settle(self.place(), &settings, order, conflict, WinningSide::Ours).map(DetailedMerge::Clean)
+            }
+            Prefer::Theirs => settle(self.place(), &settings, order, conflict, WinningSide::Theirs)
+                .map(DetailedMerge::Clean),
         }
     }
 
@@ -164,7 +167,7 @@ impl Repository {
     }
 
     /// Describes a conflict: its kind, paths and regions.
-    fn tell(&self, order: &JoinOrder<'_>, conflict: Conflict) -> Result<Join, GitError> {
+    fn tell(&self, order: &MergeRequest<'_>, conflict: MergeConflict) -> Result<DetailedMerge, GitError> {
         let attempt = format!("read the conflict of {} and {}", order.ours, order.theirs);
         let mut files = Vec::new();
         for some in groups(&conflict, order).chunks(FILES_AT_ONCE) {
@@ -181,14 +184,14 @@ impl Repository {
             }
         }
         files.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(Join::Conflict { tree: conflict.tree, files })
+        Ok(DetailedMerge::Conflict { tree: conflict.tree, files })
     }
 }
 
 impl Group<'_> {
     fn told(
         &self,
-        order: &JoinOrder<'_>,
+        order: &MergeRequest<'_>,
         ids: &HashMap<&[u8], String>,
         texts: &HashMap<String, Vec<u8>>,
     ) -> Result<ConflictFile, GitError> {

@@ -4,14 +4,14 @@ use drydock_domain::{PINS, Uncommitted};
 use serde::{Deserialize, Serialize};
 
 use crate::error::GitError;
-use crate::run::Place;
+use crate::run::GitContext;
 
 /// Prefix of the refs of metadata blobs.
 pub(crate) const ABOUTS: &str = "refs/drydock/pin-about/";
 
 /// The facts about a backup that its commit does not contain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct About {
+pub(crate) struct BackupMetadata {
     pub(crate) plan: String,
     pub(crate) run: Option<String>,
     pub(crate) reason: String,
@@ -28,11 +28,11 @@ pub(crate) struct About {
     pub(crate) remote: Option<String>,
 }
 
-impl About {
+impl BackupMetadata {
     /// Returns true if both backups keep the same content, regardless of time and reason.
-    pub(crate) fn keeps_the_same(&self, other: &About) -> bool {
-        let kept = |about: &About| {
-            let About { head, tree, staged, remote, .. } = about.clone();
+    pub(crate) fn keeps_the_same(&self, other: &BackupMetadata) -> bool {
+        let kept = |about: &BackupMetadata| {
+            let BackupMetadata { head, tree, staged, remote, .. } = about.clone();
             (head, tree, staged, remote)
         };
         kept(self) == kept(other)
@@ -50,7 +50,7 @@ pub(crate) fn parts(pin: &str) -> Option<(&str, u64)> {
     Some((plan, number.parse().ok()?))
 }
 
-pub(crate) fn blob_write(place: &Place, bytes: Vec<u8>, attempt: &str) -> Result<String, GitError> {
+pub(crate) fn blob_write(place: &GitContext, bytes: Vec<u8>, attempt: &str) -> Result<String, GitError> {
     let call = place.call_without_files(attempt).args(["hash-object", "-w", "--no-filters", "--stdin"]);
     Ok(call.stdin(bytes).run()?.text(attempt)?.trim_end().to_owned())
 }

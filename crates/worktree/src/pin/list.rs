@@ -6,14 +6,14 @@ use crate::error::GitError;
 use crate::id::CommitId;
 use crate::name;
 use crate::objects::objects;
-use crate::pin::about::{ABOUTS, About, about_of, parts};
+use crate::pin::about::{ABOUTS, BackupMetadata, about_of, parts};
 use crate::pin::alone::Alone;
 use crate::refs::{RefCreated, RefDeleted, object_at, update};
 use crate::repository::Repository;
 
 /// A backup and its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pin {
+pub struct BackupDetails {
     /// Full name of the ref.
     pub name: String,
     /// The commit that the ref keeps.
@@ -40,7 +40,7 @@ pub struct Pin {
 
 /// The outcome of restoring a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Restored {
+pub enum RestoreOutcome {
     /// The branch was created.
     Created {
         /// The backup's commit, to which the branch points.
@@ -59,16 +59,16 @@ pub enum Restored {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PinDropped {
     /// The backup was removed.
-    Gone(Box<Pin>),
+    Gone(Box<BackupDetails>),
     /// The backup is needed and was not removed.
-    Needed(Box<Pin>),
+    Needed(Box<BackupDetails>),
     /// The backup does not exist.
     Absent,
 }
 
 impl Repository {
     /// Lists the backups of a plan, or all backups, by plan and then oldest first.
-    pub fn pin_list(&self, plan: Option<&str>) -> Result<Vec<Pin>, GitError> {
+    pub fn pin_list(&self, plan: Option<&str>) -> Result<Vec<BackupDetails>, GitError> {
         let below = plan.map_or_else(String::new, |plan| format!("{plan}/"));
         let attempt = "list the backups";
         let mut pins = self.refs(&format!("{PINS}{below}"))?;
@@ -83,14 +83,14 @@ impl Repository {
         let texts = objects(self.place(), &blobs, attempt)?;
         let describe = |(name, commit): &(String, CommitId)| {
             let text = blob(name).and_then(|blob| texts.get(blob));
-            let about = text.and_then(|text| serde_json::from_slice::<About>(text).ok());
+            let about = text.and_then(|text| serde_json::from_slice::<BackupMetadata>(text).ok());
             self.pin_of(name, commit, about)
         };
         pins.iter().map(describe).collect()
     }
 
     /// Finds a backup by its full name, or by plan and number such as `p/1`.
-    pub fn pin_find(&self, name: &str) -> Result<Option<Pin>, GitError> {
+    pub fn pin_find(&self, name: &str) -> Result<Option<BackupDetails>, GitError> {
         let full = full_name(name)?;
         let Some(commit) = self.ref_read(&full)? else { return Ok(None) };
         let blob = match about_of(&full) {
@@ -104,11 +104,11 @@ impl Repository {
     }
 
     /// Creates a branch at a backup; an existing branch stays unchanged.
-    pub fn pin_restore(&self, name: &str, branch: &str) -> Result<Restored, GitError> {
-        let Some(commit) = self.ref_read(&full_name(name)?)? else { return Ok(Restored::NoSuchPin) };
+    pub fn pin_restore(&self, name: &str, branch: &str) -> Result<RestoreOutcome, GitError> {
+        let Some(commit) = self.ref_read(&full_name(name)?)? else { return Ok(RestoreOutcome::NoSuchPin) };
         match self.ref_create(&name::branch_ref(branch)?, &commit)? {
-            RefCreated::Created => Ok(Restored::Created { commit }),
-            RefCreated::Exists(at) => Ok(Restored::BranchExists { at }),
+            RefCreated::Created => Ok(RestoreOutcome::Created { commit }),
+            RefCreated::Exists(at) => Ok(RestoreOutcome::BranchExists { at }),
         }
     }
 
@@ -123,7 +123,7 @@ impl Repository {
         Ok(match self.pin_remove(&pin.name, &pin.commit)? {
             RefDeleted::Deleted => PinDropped::Gone(Box::new(pin)),
             RefDeleted::Absent => PinDropped::Absent,
-            RefDeleted::Moved { .. } => PinDropped::Needed(Box::new(Pin {
+            RefDeleted::Moved { .. } => PinDropped::Needed(Box::new(BackupDetails {
                 needed: Some("it was changed concurrently".to_owned()),
                 ..pin
             })),
@@ -156,7 +156,12 @@ impl Repository {
         }
     }
 
-    fn pin_of(&self, name: &str, commit: &CommitId, about: Option<About>) -> Result<Pin, GitError> {
+    fn pin_of(
+        &self,
+        name: &str,
+        commit: &CommitId,
+        about: Option<BackupMetadata>,
+    ) -> Result<BackupDetails, GitError> {
         let (head, uncommitted) = match &about {
             Some(about) => (about.head.parse().unwrap_or_else(|_| commit.clone()), about.uncommitted),
             // Only the commit is known; everything it keeps counts as its own.
@@ -173,7 +178,7 @@ impl Repository {
         };
         let needed = self.reason_to_keep(name, &plan, &alone)?;
         let commit = commit.clone();
-        Ok(Pin {
+        Ok(BackupDetails {
             name: name.to_owned(),
             commit,
             head,

@@ -5,6 +5,6 @@ mod alone;
 mod list;
 mod write;
 
-pub use list::{Pin, PinDropped, Restored};
-pub use write::PinOrder;
-pub(crate) use write::{Content, Held, MarkerWrite};
+pub use list::{BackupDetails, PinDropped, RestoreOutcome};
+pub use write::BackupRequest;
+pub(crate) use write::{BackupContent, MarkerWrite, UncommittedWork};

@@ -17,11 +17,11 @@ use crate::id::{CommitId, TreeId};
 use crate::merge::{Signature, commit_tree};
 use crate::name;
 use crate::objects::objects;
-use crate::pin::about::{ABOUTS, About, about_of, blob_write, parts};
-use crate::private_index::{Copied, PrivateIndex};
+use crate::pin::about::{ABOUTS, BackupMetadata, about_of, blob_write, parts};
+use crate::private_index::{IndexCopy, PrivateIndex};
 use crate::refs::{object_at, update};
 use crate::repository::{Repository, commit_at, head_branch, tree_of};
-use crate::run::Place;
+use crate::run::GitContext;
 use crate::sync::staged_only;
 
 /// Maximum number of attempts when a concurrent process takes the next free name.
@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// The plan, run and reason of a backup.
 #[derive(Debug, Clone, Copy)]
-pub struct PinOrder<'a> {
+pub struct BackupRequest<'a> {
     /// Id of the plan.
     pub plan: &'a str,
     /// Id of the run, if there is one.
@@ -42,14 +42,14 @@ pub struct PinOrder<'a> {
 }
 
 /// The content to keep.
-pub(crate) struct Content<'a> {
+pub(crate) struct BackupContent<'a> {
     pub(crate) head: &'a CommitId,
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Option<UncommittedWork>,
     pub(crate) remote: Option<&'a CommitId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct UncommittedWork {
     /// The content of the directory.
     pub(crate) tree: TreeId,
     /// The staged content, if it exists nowhere else.
@@ -65,15 +65,15 @@ pub(crate) struct MarkerWrite<'a> {
 }
 
 /// A backup that was read back, and the object of the marker.
-pub(crate) struct Pinned {
+pub(crate) struct WrittenBackup {
     pub(crate) line: BackupRef,
     pub(crate) marker: Option<String>,
 }
 
 impl Repository {
     /// Backs up a commit, such as the tip of a branch that is about to be moved.
-    pub fn pin_branch(&self, order: &PinOrder<'_>, head: &CommitId) -> Result<BackupRef, GitError> {
-        let content = Content { head, held: None, remote: None };
+    pub fn pin_branch(&self, order: &BackupRequest<'_>, head: &CommitId) -> Result<BackupRef, GitError> {
+        let content = BackupContent { head, held: None, remote: None };
         self.pin_write(order, &content, None).map(|pinned| pinned.line)
     }
 
@@ -81,7 +81,7 @@ impl Repository {
     /// content that neither its commit nor its files contain. Returns `None` if there is none.
     pub fn pin_checkout(
         &self,
-        order: &PinOrder<'_>,
+        order: &BackupRequest<'_>,
         checkout: &Checkout,
     ) -> Result<Option<BackupRef>, GitError> {
         let Some(head) = commit_at(&checkout.place, "HEAD")? else { return Ok(None) };
@@ -91,10 +91,10 @@ impl Repository {
             return Ok(None);
         }
         let held = match staged {
-            Some(staged) => Some(Held { tree: self.tree_of(&head)?, staged: Some(staged) }),
+            Some(staged) => Some(UncommittedWork { tree: self.tree_of(&head)?, staged: Some(staged) }),
             None => None,
         };
-        self.pin_write(order, &Content { head: &head, held, remote: None }, None)
+        self.pin_write(order, &BackupContent { head: &head, held, remote: None }, None)
             .map(|pinned| Some(pinned.line))
     }
 
@@ -117,10 +117,10 @@ impl Repository {
     /// Writes a backup, or finds the newest backup if it has the same content.
     pub(crate) fn pin_write(
         &self,
-        order: &PinOrder<'_>,
-        content: &Content<'_>,
+        order: &BackupRequest<'_>,
+        content: &BackupContent<'_>,
         marker: Option<&MarkerWrite<'_>>,
-    ) -> Result<Pinned, GitError> {
+    ) -> Result<WrittenBackup, GitError> {
         let attempt = format!("pin {}", content.head);
         let prefix = format!("{PINS}{}/", order.plan);
         name::full_ref(&format!("{prefix}1"))?;
@@ -160,7 +160,7 @@ impl Repository {
             match update(self.place(), &attempt, records) {
                 Ok(()) => {
                     self.read_back(&line, &attempt)?;
-                    return Ok(Pinned { line, marker: marked });
+                    return Ok(WrittenBackup { line, marker: marked });
                 }
                 Err(error) if self.was_outrun(&error, &line, marker)? => thread::sleep(PAUSE),
                 Err(error) => return Err(error),
@@ -188,9 +188,9 @@ impl Repository {
     /// Writes the backup commit, unless it is the head itself, and the metadata.
     fn write_objects(
         &self,
-        order: &PinOrder<'_>,
-        content: &Content<'_>,
-        about: &About,
+        order: &BackupRequest<'_>,
+        content: &BackupContent<'_>,
+        about: &BackupMetadata,
         attempt: &str,
     ) -> Result<(CommitId, String), GitError> {
         let commit = match &content.held {
@@ -202,11 +202,11 @@ impl Repository {
         Ok((commit, blob_write(self.place(), text, attempt)?))
     }
 
-    fn keeps(&self, pin: &str, about: &About, attempt: &str) -> Result<bool, GitError> {
+    fn keeps(&self, pin: &str, about: &BackupMetadata, attempt: &str) -> Result<bool, GitError> {
         let Some(beside) = about_of(pin) else { return Ok(false) };
         let Some(blob) = object_at(self.place(), &beside)? else { return Ok(false) };
         let found = objects(self.place(), &[&blob], attempt)?;
-        let read = found.get(&blob).and_then(|bytes| serde_json::from_slice::<About>(bytes).ok());
+        let read = found.get(&blob).and_then(|bytes| serde_json::from_slice::<BackupMetadata>(bytes).ok());
         Ok(read.is_some_and(|read| read.keeps_the_same(about)))
     }
 
@@ -215,7 +215,7 @@ impl Repository {
         &self,
         signature: &Signature,
         head: &CommitId,
-        held: &Held,
+        held: &UncommittedWork,
     ) -> Result<CommitId, GitError> {
         let commit = |tree: &TreeId, parents: &[CommitId], message: &str| {
             commit_tree(self.place(), tree, parents, message, signature)
@@ -257,9 +257,9 @@ impl Repository {
     }
 }
 
-fn describe(order: &PinOrder<'_>, content: &Content<'_>) -> About {
+fn describe(order: &BackupRequest<'_>, content: &BackupContent<'_>) -> BackupMetadata {
     let held = content.held.as_ref();
-    About {
+    BackupMetadata {
         plan: order.plan.to_owned(),
         run: order.run.map(str::to_owned),
         reason: order.reason.to_owned(),
@@ -277,9 +277,9 @@ fn staged_alone(checkout: &Checkout, head: &CommitId) -> Result<Option<TreeId>, 
     let attempt = "read the staged changes";
     let is_there = checkout.path().is_dir();
     // If the directory is missing, git needs another one to start in; the index is in the record.
-    let elsewhere = Place { work_tree: checkout.place.common_dir.clone(), ..checkout.place.clone() };
+    let elsewhere = GitContext { work_tree: checkout.place.common_dir.clone(), ..checkout.place.clone() };
     let place = if is_there { &checkout.place } else { &elsewhere };
-    let Copied::Index(copy) = PrivateIndex::copy_of(place, attempt)? else { return Ok(None) };
+    let IndexCopy::Index(copy) = PrivateIndex::copy_of(place, attempt)? else { return Ok(None) };
     // An unmerged index has no tree; its sides are commits and are kept as such.
     if copy.entries(place, attempt)?.iter().any(|entry| entry.stage != 0) {
         return Ok(None);

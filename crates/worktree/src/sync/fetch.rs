@@ -19,7 +19,7 @@ use crate::error::GitError;
 use crate::guard::Replacements;
 use crate::id::CommitId;
 use crate::repository::commit_at;
-use crate::run::{Call, Place};
+use crate::run::{GitCall, GitContext};
 use crate::sync::order::RemoteBranch;
 use crate::worktrees::past_half_made;
 
@@ -33,7 +33,7 @@ pub(crate) enum Fetched {
 }
 
 /// Fetches the branch by protocols that start no program. Returns `None` if that fails.
-pub(crate) fn fetch_at_once(place: &Place, remote: &str, names: &RemoteBranch<'_>) -> Option<CommitId> {
+pub(crate) fn fetch_at_once(place: &GitContext, remote: &str, names: &RemoteBranch<'_>) -> Option<CommitId> {
     // A configuration error occurs again in the next attempt, which reports it.
     let source = place.source(remote).ok().flatten()?;
     let attempt = format!("fetch {} from {remote}", names.branch);
@@ -43,7 +43,7 @@ pub(crate) fn fetch_at_once(place: &Place, remote: &str, names: &RemoteBranch<'_
 
 /// Fetches the branch. A failure is part of the result, not an error.
 pub(crate) fn fetch(
-    place: &Place,
+    place: &GitContext,
     guard: &Replacements,
     remote: &str,
     source: &Source,
@@ -66,8 +66,8 @@ pub(crate) fn fetch(
 }
 
 fn try_fetch(
-    place: &Place,
-    call: Call,
+    place: &GitContext,
+    call: GitCall,
     source: &Source,
     names: &RemoteBranch<'_>,
     attempt: &str,
@@ -96,7 +96,7 @@ fn try_fetch(
 
 /// Reads the position of a fetched branch. Another process may have fetched it again since; that position is
 /// as valid.
-fn tracked(place: &Place, tracking: &str) -> Result<Option<CommitId>, GitError> {
+fn tracked(place: &GitContext, tracking: &str) -> Result<Option<CommitId>, GitError> {
     // A loose ref is read without a process: a sync of a branch in sync costs little more than a fetch.
     let file = fs::read_to_string(place.common_dir.join(tracking)).ok();
     match file.and_then(|text| text.trim_end().parse().ok()) {
@@ -106,7 +106,7 @@ fn tracked(place: &Place, tracking: &str) -> Result<Option<CommitId>, GitError> 
 }
 
 fn is_absent(
-    place: &Place,
+    place: &GitContext,
     guard: &Replacements,
     source: &Source,
     names: &RemoteBranch<'_>,
@@ -123,6 +123,6 @@ fn is_absent(
 
 /// Builds a call that contacts the remote. It runs in the root directory, because addresses such as
 /// `../other` are relative to it.
-fn ask(place: &Place, guard: &Replacements, attempt: &str) -> Call {
+fn ask(place: &GitContext, guard: &Replacements, attempt: &str) -> GitCall {
     place.call(attempt).remote().settings(guard).limit(LIMIT)
 }

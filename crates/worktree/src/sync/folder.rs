@@ -8,20 +8,20 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::capture::{OwnFolder, Snapshot, is_own};
+use crate::capture::{CapturedTree, OwnFolder, is_own};
 use crate::checkout::Checkout;
 use crate::diff::{RawChange, raw_changes};
 use crate::error::GitError;
 use crate::id::{CommitId, TreeId};
 use crate::landing_check::{file_above, files_in};
 use crate::lock::IndexLock;
-use crate::pin::Held;
-use crate::private_index::{Copied, GITLINK, PrivateIndex};
+use crate::pin::UncommittedWork;
+use crate::private_index::{GITLINK, IndexCopy, PrivateIndex};
 use crate::repository::tree_of;
-use crate::run::Place;
+use crate::run::GitContext;
 
 /// A worktree that no other git process can change meanwhile.
-pub(crate) struct Folder<'a> {
+pub(crate) struct LockedWorktree<'a> {
     pub(crate) checkout: &'a Checkout,
     pub(crate) lock: IndexLock,
     /// Matches the current files.
@@ -29,17 +29,17 @@ pub(crate) struct Folder<'a> {
     /// The content of the directory.
     pub(crate) tree: TreeId,
     /// The uncommitted work, if there is any.
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Option<UncommittedWork>,
 }
 
 /// Whether a worktree can be moved.
-pub(crate) enum Opened<'a> {
-    Ready(Folder<'a>),
+pub(crate) enum LockOutcome<'a> {
+    Ready(LockedWorktree<'a>),
     /// Why the worktree cannot be moved now.
     Busy(String),
 }
 
-impl<'a> Folder<'a> {
+impl<'a> LockedWorktree<'a> {
     /// Locks and captures a worktree at `head`, whose files are to be replaced by those of `coming`. The
     /// caller must hold the repository lock.
     pub(crate) fn open(
@@ -47,24 +47,24 @@ impl<'a> Folder<'a> {
         head: &CommitId,
         coming: &CommitId,
         attempt: &str,
-    ) -> Result<Opened<'a>, GitError> {
+    ) -> Result<LockOutcome<'a>, GitError> {
         let place = &checkout.place;
         IndexLock::clear_left_over(&place.git_dir, attempt)?;
         let lock = match IndexLock::take(&place.git_dir, attempt) {
             Ok(lock) => lock,
-            Err(GitError::IndexLocked { .. }) => return Ok(Opened::Busy("index.lock".to_owned())),
+            Err(GitError::IndexLocked { .. }) => return Ok(LockOutcome::Busy("index.lock".to_owned())),
             Err(error) => return Err(error),
         };
         let staged = match PrivateIndex::copy_of(place, attempt)? {
-            Copied::Nothing(_) => None,
-            Copied::Index(copy) => {
+            IndexCopy::Nothing(_) => None,
+            IndexCopy::Index(copy) => {
                 if copy.entries(place, attempt)?.iter().any(|entry| entry.stage != 0) {
-                    return Ok(Opened::Busy("files that are not merged".to_owned()));
+                    return Ok(LockOutcome::Busy("files that are not merged".to_owned()));
                 }
                 Some(copy.write_tree(place, attempt)?)
             }
         };
-        let Snapshot { index, mut tree, .. } = checkout.snapshot(head, OwnFolder::AsInParent, attempt)?;
+        let CapturedTree { index, mut tree, .. } = checkout.snapshot(head, OwnFolder::AsInParent, attempt)?;
         let ignored = in_the_way(&place.work_tree, &raw_changes(place, &tree, coming)?)?;
         if !ignored.is_empty() {
             let paths = ignored.iter().flat_map(|path| [path.as_slice(), b"\0"].concat()).collect();
@@ -78,14 +78,15 @@ impl<'a> Folder<'a> {
             Some(staged) if staged_only(place, &head_tree, &staged, &tree)? => Some(staged),
             Some(_) | None => None,
         };
-        let held = (tree != head_tree || staged.is_some()).then(|| Held { tree: tree.clone(), staged });
-        Ok(Opened::Ready(Folder { checkout, lock, index, tree, held }))
+        let held =
+            (tree != head_tree || staged.is_some()).then(|| UncommittedWork { tree: tree.clone(), staged });
+        Ok(LockOutcome::Ready(LockedWorktree { checkout, lock, index, tree, held }))
     }
 }
 
 /// Returns true if the index has staged content that is neither committed nor in the directory.
 pub(crate) fn staged_only(
-    place: &Place,
+    place: &GitContext,
     head: &TreeId,
     staged: &TreeId,
     found: &TreeId,

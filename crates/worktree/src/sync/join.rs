@@ -7,13 +7,13 @@ use crate::error::GitError;
 use crate::guard::Replacements;
 use crate::id::{CommitId, TreeId};
 use crate::merge::{Signature, merge_trees};
-use crate::pin::Held;
+use crate::pin::UncommittedWork;
 use crate::repository::Repository;
 use crate::sync::replay::{Replayed, clash_of, replay};
-use crate::sync::walk::Sides;
+use crate::sync::walk::DivergedCommits;
 
 /// The outcome of combining both sides.
-pub(crate) enum Joined {
+pub(crate) enum RebaseResult {
     Clean {
         /// The new commit of the branch.
         to: CommitId,
@@ -31,28 +31,28 @@ impl Repository {
     pub(crate) fn join_sides(
         &self,
         guard: &Replacements,
-        sides: &Sides,
+        sides: &DivergedCommits,
         tips: (&CommitId, &CommitId),
-        held: Option<&Held>,
+        held: Option<&UncommittedWork>,
         signature: &Signature,
-    ) -> Result<Joined, GitError> {
+    ) -> Result<RebaseResult, GitError> {
         let (local, remote) = tips;
         let (to, replayed, absorbed) = if sides.local.is_empty() {
             (remote.clone(), Vec::new(), Vec::new())
         } else {
             match replay(self.place(), guard, sides, local, remote)? {
                 Replayed::Clean { to, commits, absorbed } => (to, commits, absorbed),
-                Replayed::Clash(clash) => return Ok(Joined::Clash(clash)),
+                Replayed::Clash(clash) => return Ok(RebaseResult::Clash(clash)),
             }
         };
         let Some(held) = held else {
             let files = self.tree_of(&to)?;
-            return Ok(Joined::Clean { to, files, replayed, absorbed });
+            return Ok(RebaseResult::Clean { to, files, replayed, absorbed });
         };
         let edits = self.commit_held(signature, local, held)?;
         match merge_trees(self.place(), guard, local, &to, &edits)? {
-            Ok(files) => Ok(Joined::Clean { to, files, replayed, absorbed }),
-            Err(conflict) => Ok(Joined::Clash(clash_of(&conflict, None))),
+            Ok(files) => Ok(RebaseResult::Clean { to, files, replayed, absorbed }),
+            Err(conflict) => Ok(RebaseResult::Clash(clash_of(&conflict, None))),
         }
     }
 }

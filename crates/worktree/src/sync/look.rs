@@ -7,7 +7,7 @@ use crate::id::CommitId;
 use crate::refs::update;
 use crate::repository::Repository;
 use crate::sync::fetch::{Fetched, fetch, fetch_at_once};
-use crate::sync::order::{Names, RemoteBranch};
+use crate::sync::order::{RemoteBranch, SyncRefNames};
 
 /// The current refs.
 #[derive(Debug, Default)]
@@ -29,7 +29,11 @@ pub(crate) enum RemoteSeen {
 
 impl Repository {
     /// Reads the refs, and at the same time tries a fetch that starts no program.
-    pub(crate) fn look(&self, names: &Names, remote: &str) -> Result<(Refs, Option<CommitId>), GitError> {
+    pub(crate) fn look(
+        &self,
+        names: &SyncRefNames,
+        remote: &str,
+    ) -> Result<(Refs, Option<CommitId>), GitError> {
         // An unfinished recovery is completed first. It needs no remote and must not wait for one. If the
         // marker is not a loose ref, it is found later, when the refs are read.
         if self.common_dir().join(&names.recovery).exists() {
@@ -43,10 +47,10 @@ impl Repository {
         })
     }
 
-    fn refs_of(&self, names: &Names) -> Result<Refs, GitError> {
+    fn refs_of(&self, names: &SyncRefNames) -> Result<Refs, GitError> {
         let attempt = "read the refs of a branch";
         let call = self.call(attempt).args(["for-each-ref", "--format=%(objectname) %(refname)"]);
-        let Names { branch, tracking, gone, recovery } = names;
+        let SyncRefNames { branch, tracking, gone, recovery } = names;
         let text = call.args([branch, tracking, gone, recovery]).run()?.text(attempt)?;
         let mut refs = Refs::default();
         for line in text.lines() {
@@ -76,11 +80,11 @@ impl Repository {
     /// Compares the fetched position with the last one, and records a branch that the remote had and deleted.
     pub(crate) fn remember(
         &self,
-        names: &Names,
+        names: &SyncRefNames,
         refs: &Refs,
         fetched: Fetched,
     ) -> Result<RemoteSeen, GitError> {
-        let Names { tracking, gone, .. } = names;
+        let SyncRefNames { tracking, gone, .. } = names;
         let attempt = "record the position of the remote's branch";
         match (fetched, &refs.tracking, &refs.gone) {
             (Fetched::Failed { reason }, _, _) => Ok(RemoteSeen::Unreachable(reason)),
@@ -102,7 +106,7 @@ impl Repository {
     }
 
     /// Records that the remote's branch is at a commit which it has just accepted.
-    pub(crate) fn remember_pushed(&self, names: &Names, commit: &CommitId) -> Result<(), GitError> {
+    pub(crate) fn remember_pushed(&self, names: &SyncRefNames, commit: &CommitId) -> Result<(), GitError> {
         let record = format!("update {}\0{commit}\0\0", names.tracking);
         update(self.place(), "record the position of the remote's branch", record)
     }

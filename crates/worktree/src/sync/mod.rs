@@ -15,6 +15,6 @@ mod walk;
 
 pub(crate) use fetch::{Fetched, fetch_at_once};
 pub(crate) use folder::staged_only;
-pub use order::SyncOrder;
+pub use order::SyncRequest;
 pub(crate) use order::{RemoteBranch, tracking_name};
 pub(crate) use walk::{Walked, commits};

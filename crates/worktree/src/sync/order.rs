@@ -6,11 +6,11 @@ use crate::checkout::Checkout;
 use crate::error::GitError;
 use crate::id::CommitId;
 use crate::name;
-use crate::pin::PinOrder;
+use crate::pin::BackupRequest;
 
 /// The branch to sync, and how.
 #[derive(Debug, Clone, Copy)]
-pub struct SyncOrder<'a> {
+pub struct SyncRequest<'a> {
     /// The branch name, both local and on the remote.
     pub branch: &'a str,
     /// The commit from which the branch started; later commits are its own.
@@ -28,7 +28,7 @@ pub struct SyncOrder<'a> {
     /// A remote tip that the branch should replace, as decided earlier.
     pub replaces: Option<&'a CommitId>,
     /// Plan, run and reason for any backup.
-    pub pin: PinOrder<'a>,
+    pub pin: BackupRequest<'a>,
 }
 
 /// A branch of a remote, and drydock's ref that records its position.
@@ -50,7 +50,7 @@ fn part(remote: &str) -> Result<String, GitError> {
 }
 
 /// The refs of one sync.
-pub(crate) struct Names {
+pub(crate) struct SyncRefNames {
     pub(crate) branch: String,
     /// The last seen position of the remote's branch. Used only by drydock: the user's `refs/remotes` stay
     /// unchanged.
@@ -61,10 +61,10 @@ pub(crate) struct Names {
     pub(crate) recovery: String,
 }
 
-impl Names {
-    pub(crate) fn new(order: &SyncOrder<'_>, remote: &str) -> Result<Names, GitError> {
-        let SyncOrder { branch, pin, .. } = order;
-        Ok(Names {
+impl SyncRefNames {
+    pub(crate) fn new(order: &SyncRequest<'_>, remote: &str) -> Result<SyncRefNames, GitError> {
+        let SyncRequest { branch, pin, .. } = order;
+        Ok(SyncRefNames {
             branch: name::branch_ref(branch)?,
             tracking: tracking_name(remote, branch)?,
             gone: format!("refs/drydock/gone/{}/{branch}", part(remote)?),

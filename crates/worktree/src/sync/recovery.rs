@@ -16,7 +16,7 @@ use crate::sync::order::recovery_name;
 
 /// Everything needed to complete and report a recovery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Marker {
+pub(crate) struct RecoveryMarker {
     /// The branch's commit before the reset.
     pub(crate) local: String,
     /// The commit to which the branch is reset.
@@ -51,7 +51,7 @@ impl Repository {
         }
     }
 
-    pub(crate) fn marker_read(&self, blob: &str) -> Result<Marker, GitError> {
+    pub(crate) fn marker_read(&self, blob: &str) -> Result<RecoveryMarker, GitError> {
         let attempt = "read the marker of a recovery";
         let found = objects(self.place(), &[blob], attempt)?;
         let text = found.get(blob).ok_or_else(|| GitError::unexpected(attempt, "it is missing"))?;
@@ -59,7 +59,7 @@ impl Repository {
     }
 }
 
-impl Marker {
+impl RecoveryMarker {
     pub(crate) fn text(&self) -> Result<Vec<u8>, GitError> {
         let attempt = "write the marker of a recovery";
         serde_json::to_vec(self).map_err(|error| GitError::unexpected(attempt, error.to_string()))

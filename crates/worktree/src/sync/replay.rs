@@ -20,12 +20,12 @@ use crate::child::Conversation;
 use crate::error::GitError;
 use crate::guard::Replacements;
 use crate::id::{CommitId, TreeId};
-use crate::merge::{Conflict, merge_trees};
+use crate::merge::{MergeConflict, merge_trees};
 use crate::objects::objects;
 use crate::private_index::PrivateIndex;
 use crate::repository::tree_of;
-use crate::run::{LIMIT_FILES, Place, judge};
-use crate::sync::walk::{Sides, Walked};
+use crate::run::{GitContext, LIMIT_FILES, judge};
+use crate::sync::walk::{DivergedCommits, Walked};
 
 /// The outcome of a replay.
 pub(crate) enum Replayed {
@@ -40,9 +40,9 @@ pub(crate) enum Replayed {
 
 /// Replays the local commits on the remote's tip.
 pub(crate) fn replay(
-    place: &Place,
+    place: &GitContext,
     guard: &Replacements,
-    sides: &Sides,
+    sides: &DivergedCommits,
     local: &CommitId,
     onto: &CommitId,
 ) -> Result<Replayed, GitError> {
@@ -58,7 +58,7 @@ pub(crate) fn replay(
     let ours: HashSet<&CommitId> = sides.local.iter().map(|walked| &walked.id).collect();
     let all = sides.local.iter().chain(&sides.shared);
     let trees: HashMap<&CommitId, &TreeId> = all.map(|walked| (&walked.id, &walked.tree)).collect();
-    let mut writer = Writer::start(place, &attempt)?;
+    let mut writer = CommitWriter::start(place, &attempt)?;
     let (mut tip, mut tip_tree) = (onto.clone(), tree_of(place, onto)?);
     let (mut commits, mut absorbed) = (Vec::new(), Vec::new());
     for (nth, walked) in chain.into_iter().enumerate() {
@@ -86,7 +86,7 @@ pub(crate) fn replay(
 }
 
 /// Builds the conflict report of a merge.
-pub(crate) fn clash_of(conflict: &Conflict, commit: Option<CommitLine>) -> ReplayConflict {
+pub(crate) fn clash_of(conflict: &MergeConflict, commit: Option<CommitLine>) -> ReplayConflict {
     let paths = conflict.paths().into_iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
     ReplayConflict { cause: ClashCause::Content, commit, paths, text: conflict.messages() }
 }
@@ -94,7 +94,7 @@ pub(crate) fn clash_of(conflict: &Conflict, commit: Option<CommitLine>) -> Repla
 /// Merges each commit with `onto` using one base. Returns `None` if one of them conflicts, or if this git
 /// cannot do all merges in one process.
 fn merge_at_once(
-    place: &Place,
+    place: &GitContext,
     guard: &Replacements,
     base: &CommitId,
     onto: &CommitId,
@@ -137,7 +137,7 @@ fn merge_at_once(
 }
 
 /// Returns the first-parent history of the branch, oldest first.
-fn first_parents<'a>(sides: &'a Sides, local: &CommitId) -> Vec<&'a Walked> {
+fn first_parents<'a>(sides: &'a DivergedCommits, local: &CommitId) -> Vec<&'a Walked> {
     let by_id: HashMap<&CommitId, &Walked> = sides.local.iter().map(|walked| (&walked.id, walked)).collect();
     let mut chain = Vec::new();
     let mut next = by_id.get(local);
@@ -150,7 +150,7 @@ fn first_parents<'a>(sides: &'a Sides, local: &CommitId) -> Vec<&'a Walked> {
 }
 
 /// Writes a commit without files, used as the base of a root commit.
-fn nothing(place: &Place, attempt: &str) -> Result<CommitId, GitError> {
+fn nothing(place: &GitContext, attempt: &str) -> Result<CommitId, GitError> {
     let tree = PrivateIndex::empty(place, attempt)?.write_tree(place, attempt)?;
     let text = format!("tree {tree}\nauthor drydock <> 0 +0000\ncommitter drydock <> 0 +0000\n\nnothing\n");
     let call = place.call_without_files(attempt).args(["hash-object", "-t", "commit", "-w", "--stdin"]);
@@ -181,21 +181,21 @@ fn rewritten(text: &[u8], tree: &TreeId, parent: &CommitId, others: &[&CommitId]
 }
 
 /// A process that writes commits, so that a thousand commits do not need a thousand processes.
-struct Writer {
+struct CommitWriter {
     conversation: Option<Conversation>,
     folder: TempDir,
     attempt: String,
     limit: Duration,
 }
 
-impl Writer {
-    fn start(place: &Place, attempt: &str) -> Result<Writer, GitError> {
+impl CommitWriter {
+    fn start(place: &GitContext, attempt: &str) -> Result<CommitWriter, GitError> {
         let call = place.call_without_files(attempt).limit(LIMIT_FILES);
         let call = call.args(["hash-object", "-t", "commit", "-w", "--no-filters", "--stdin-paths"]);
         let (conversation, limit) = call.converse(b'\n')?;
         let folder = tempfile::Builder::new().prefix("drydock-replay-").tempdir_in(&place.git_dir);
         let folder = folder.map_err(|source| GitError::file(attempt, &place.git_dir, source))?;
-        Ok(Writer { conversation: Some(conversation), folder, attempt: attempt.to_owned(), limit })
+        Ok(CommitWriter { conversation: Some(conversation), folder, attempt: attempt.to_owned(), limit })
     }
 
     fn write(&mut self, text: &[u8]) -> Result<CommitId, GitError> {

@@ -8,25 +8,25 @@ use crate::crash;
 use crate::diff::raw_changes;
 use crate::error::GitError;
 use crate::id::{CommitId, TreeId};
-use crate::pin::{Content, Held, MarkerWrite};
-use crate::refs::{Permit, update};
+use crate::pin::{BackupContent, MarkerWrite, UncommittedWork};
+use crate::refs::{RefCondition, update};
 use crate::repository::{Repository, tree_of};
-use crate::sync::folder::{Folder, Opened};
+use crate::sync::folder::{LockOutcome, LockedWorktree};
 use crate::sync::footing::footing;
-use crate::sync::order::{Names, SyncOrder};
-use crate::sync::recovery::Marker;
-use crate::sync::shift::{Shift, Shifted};
+use crate::sync::order::{SyncRefNames, SyncRequest};
+use crate::sync::recovery::RecoveryMarker;
+use crate::sync::shift::{BranchMove, BranchMoveOutcome};
 
 impl Repository {
     /// Backs up the commits that cannot be combined, marks the recovery, and sets the branch to the remote's
     /// commit.
     pub(crate) fn recover(
         &self,
-        order: &SyncOrder<'_>,
-        names: &Names,
-        unpinned: &Marker,
-        held: Option<&Held>,
-        folder: Option<Folder<'_>>,
+        order: &SyncRequest<'_>,
+        names: &SyncRefNames,
+        unpinned: &RecoveryMarker,
+        held: Option<&UncommittedWork>,
+        folder: Option<LockedWorktree<'_>>,
     ) -> Result<SyncOutcome, GitError> {
         let (marker, blob) = self.mark(order, names, unpinned, held, None)?;
         crash::hit("sync.pinned");
@@ -37,8 +37,8 @@ impl Repository {
     /// moved elsewhere; the marker is then obsolete and is deleted.
     pub(crate) fn resume(
         &self,
-        order: &SyncOrder<'_>,
-        names: &Names,
+        order: &SyncRequest<'_>,
+        names: &SyncRefNames,
         blob: &str,
         local: &CommitId,
     ) -> Result<Option<SyncOutcome>, GitError> {
@@ -77,9 +77,9 @@ impl Repository {
         let Some(checkout) = checkout else {
             return Ok(Some(self.reset(names, &marker, blob, None)));
         };
-        let folder = match Folder::open(checkout, local, &target, &attempt) {
-            Ok(Opened::Ready(folder)) => folder,
-            Ok(Opened::Busy(what)) => {
+        let folder = match LockedWorktree::open(checkout, local, &target, &attempt) {
+            Ok(LockOutcome::Ready(folder)) => folder,
+            Ok(LockOutcome::Busy(what)) => {
                 return Ok(Some(failed(marker, format!("blocked by {what}"))));
             }
             Err(error) => return Ok(Some(failed(marker, told(&error)))),
@@ -96,14 +96,14 @@ impl Repository {
     /// Writes the backup and the marker in one transaction.
     fn mark(
         &self,
-        order: &SyncOrder<'_>,
-        names: &Names,
-        unpinned: &Marker,
-        held: Option<&Held>,
+        order: &SyncRequest<'_>,
+        names: &SyncRefNames,
+        unpinned: &RecoveryMarker,
+        held: Option<&UncommittedWork>,
         before: Option<&str>,
-    ) -> Result<(Marker, String), GitError> {
+    ) -> Result<(RecoveryMarker, String), GitError> {
         let attempt = "mark a recovery";
-        let marked = |pin: &BackupRef| Marker {
+        let marked = |pin: &BackupRef| RecoveryMarker {
             pin: pin.clone(),
             tree: held.map(|held| held.tree.to_string()),
             staged: held.and_then(|held| held.staged.as_ref()).map(TreeId::to_string),
@@ -112,7 +112,7 @@ impl Repository {
         let text = |pin: &BackupRef| marked(pin).text();
         let write = MarkerWrite { name: &names.recovery, before, text: &text };
         let (local, remote) = (commit(&unpinned.local, attempt)?, commit(&unpinned.remote, attempt)?);
-        let content = Content { head: &local, held: held.cloned(), remote: Some(&remote) };
+        let content = BackupContent { head: &local, held: held.cloned(), remote: Some(&remote) };
         let pinned = self.pin_write(&order.pin, &content, Some(&write))?;
         let blob = pinned.marker.ok_or_else(|| GitError::unexpected(attempt, "no marker was written"))?;
         Ok((marked(&pinned.line), blob))
@@ -121,8 +121,8 @@ impl Repository {
     /// Returns true if all content of the directory is in the backup or equals the remote's.
     fn is_kept(
         &self,
-        folder: &Folder<'_>,
-        marker: &Marker,
+        folder: &LockedWorktree<'_>,
+        marker: &RecoveryMarker,
         target: &CommitId,
         attempt: &str,
     ) -> Result<bool, GitError> {
@@ -148,37 +148,43 @@ impl Repository {
 
     /// Resets the branch. The backup was written and read back, and the marker names it, so commits may be
     /// removed from the branch now.
-    fn reset(&self, names: &Names, marker: &Marker, blob: &str, folder: Option<Folder<'_>>) -> SyncOutcome {
+    fn reset(
+        &self,
+        names: &SyncRefNames,
+        marker: &RecoveryMarker,
+        blob: &str,
+        folder: Option<LockedWorktree<'_>>,
+    ) -> SyncOutcome {
         match self.try_reset(names, marker, blob, folder) {
-            Ok(Shifted::Done) => done(marker.clone()),
-            Ok(Shifted::Refused(reason)) => failed(marker.clone(), reason),
+            Ok(BranchMoveOutcome::Done) => done(marker.clone()),
+            Ok(BranchMoveOutcome::Refused(reason)) => failed(marker.clone(), reason),
             Err(error) => failed(marker.clone(), told(&error)),
         }
     }
 
     fn try_reset(
         &self,
-        names: &Names,
-        marker: &Marker,
+        names: &SyncRefNames,
+        marker: &RecoveryMarker,
         blob: &str,
-        folder: Option<Folder<'_>>,
-    ) -> Result<Shifted, GitError> {
+        folder: Option<LockedWorktree<'_>>,
+    ) -> Result<BranchMoveOutcome, GitError> {
         let attempt = format!("reset {} to {}", names.branch, marker.remote);
         let (local, target) = (commit(&marker.local, &attempt)?, commit(&marker.remote, &attempt)?);
         let files = self.tree_of(&target)?;
-        let permit = Permit { name: &names.recovery, object: blob, note: "drydock: sync" };
-        let shift = Shift { full: &names.branch, from: &local, to: &target, files: &files, permit };
+        let permit = RefCondition { name: &names.recovery, object: blob, note: "drydock: sync" };
+        let shift = BranchMove { full: &names.branch, from: &local, to: &target, files: &files, permit };
         self.shift(&shift, folder)
     }
 }
 
-fn done(marker: Marker) -> SyncOutcome {
-    let Marker { pin, discarded, remote, arrived, clash, .. } = marker;
+fn done(marker: RecoveryMarker) -> SyncOutcome {
+    let RecoveryMarker { pin, discarded, remote, arrived, clash, .. } = marker;
     SyncOutcome::RecoveredByReset { pin, discarded, to: remote, arrived, clash }
 }
 
-fn failed(marker: Marker, reason: String) -> SyncOutcome {
-    let Marker { pin, discarded, remote, arrived, clash, .. } = marker;
+fn failed(marker: RecoveryMarker, reason: String) -> SyncOutcome {
+    let RecoveryMarker { pin, discarded, remote, arrived, clash, .. } = marker;
     SyncOutcome::ResetFailed { pin, discarded, remote, arrived, clash, reason }
 }
 

@@ -16,26 +16,26 @@ use crate::crash;
 use crate::diff::raw_changes;
 use crate::error::GitError;
 use crate::id::{CommitId, TreeId};
-use crate::land::Holder;
-use crate::private_index::{Copied, GITLINK, PrivateIndex};
-use crate::refs::{Moved, Permit, Prepared, PreparedMove};
+use crate::land::CheckedOutIn;
+use crate::private_index::{GITLINK, IndexCopy, PrivateIndex};
+use crate::refs::{Moved, Prepared, PreparedMove, RefCondition};
 use crate::repository::{Repository, commit_at, head_branch, tree_of};
-use crate::run::{LIMIT_FILES, Place};
-use crate::sync::folder::Folder;
+use crate::run::{GitContext, LIMIT_FILES};
+use crate::sync::folder::LockedWorktree;
 
 /// A move of a branch.
-pub(crate) struct Shift<'a> {
+pub(crate) struct BranchMove<'a> {
     /// Full name of the branch.
     pub(crate) full: &'a str,
     pub(crate) from: &'a CommitId,
     pub(crate) to: &'a CommitId,
     /// The new content of the directory: the commit's own files, with or without edits.
     pub(crate) files: &'a TreeId,
-    pub(crate) permit: Permit<'a>,
+    pub(crate) permit: RefCondition<'a>,
 }
 
 /// The outcome of a move.
-pub(crate) enum Shifted {
+pub(crate) enum BranchMoveOutcome {
     Done,
     /// Nothing was changed, for this reason.
     Refused(String),
@@ -43,42 +43,46 @@ pub(crate) enum Shifted {
 
 impl Repository {
     /// Moves a branch. The caller must hold the repository lock.
-    pub(crate) fn shift(&self, shift: &Shift<'_>, folder: Option<Folder<'_>>) -> Result<Shifted, GitError> {
+    pub(crate) fn shift(
+        &self,
+        shift: &BranchMove<'_>,
+        folder: Option<LockedWorktree<'_>>,
+    ) -> Result<BranchMoveOutcome, GitError> {
         let own = folder.as_ref().map(|folder| folder.checkout);
         if let Some(reason) = self.held_elsewhere(shift.full, own)? {
-            return Ok(Shifted::Refused(reason));
+            return Ok(BranchMoveOutcome::Refused(reason));
         }
         let Some(folder) = folder else {
             return match self.branch_move(shift.full, shift.from, shift.to, &shift.permit)? {
                 Moved::Done => {
                     crash::hit("sync.moved");
-                    Ok(Shifted::Done)
+                    Ok(BranchMoveOutcome::Done)
                 }
-                Moved::Revoked => Ok(Shifted::Refused(revoked(shift))),
-                Moved::Elsewhere(found) => Ok(Shifted::Refused(elsewhere(shift, found))),
+                Moved::Revoked => Ok(BranchMoveOutcome::Refused(revoked(shift))),
+                Moved::Elsewhere(found) => Ok(BranchMoveOutcome::Refused(elsewhere(shift, found))),
             };
         };
         let attempt = format!("move {} to {}", folder.checkout.path().display(), shift.to);
         let place = folder.checkout.place.clone();
-        let Shift { full, from, to, .. } = shift;
+        let BranchMove { full, from, to, .. } = shift;
         let prepared = match PreparedMove::prepare(&place, full, from, to, &shift.permit)? {
             Prepared::Ready(prepared) => prepared,
-            Prepared::Revoked => return Ok(Shifted::Refused(revoked(shift))),
-            Prepared::Elsewhere(found) => return Ok(Shifted::Refused(elsewhere(shift, found))),
+            Prepared::Revoked => return Ok(BranchMoveOutcome::Refused(revoked(shift))),
+            Prepared::Elsewhere(found) => return Ok(BranchMoveOutcome::Refused(elsewhere(shift, found))),
         };
         if let Err(error) = write_files(&folder, &place, shift, &attempt) {
             // A partial update must not appear as a user's edits later.
             take_back(&folder, &place, shift, &attempt)?;
             return Err(error);
         }
-        let Folder { lock, index, .. } = folder;
+        let LockedWorktree { lock, index, .. } = folder;
         index.install(&place.git_dir, &attempt)?;
         lock.release(&attempt)?;
         crash::hit("sync.index");
         prepared.commit()?;
         crash::hit("sync.moved");
         verify(&place, shift, &attempt)?;
-        Ok(Shifted::Done)
+        Ok(BranchMoveOutcome::Done)
     }
 
     /// Returns where else the branch is checked out, if anywhere. Moving the ref would make the files there
@@ -91,19 +95,24 @@ impl Repository {
         let mut worktrees = self.worktrees()?;
         worktrees.retain(|worktree| own.is_none_or(|own| own.place.git_dir != worktree.git_dir));
         Ok(match self.holder(&worktrees, full) {
-            Holder::Nobody => None,
-            Holder::Worktree(place) => {
+            CheckedOutIn::Nobody => None,
+            CheckedOutIn::Worktree(place) => {
                 Some(format!("the branch is checked out in {}", place.work_tree.display()))
             }
-            Holder::Occupied { worktree, operation } => {
+            CheckedOutIn::Occupied { worktree, operation } => {
                 Some(format!("{operation} in {}", worktree.display()))
             }
         })
     }
 }
 
-fn write_files(folder: &Folder<'_>, place: &Place, shift: &Shift<'_>, attempt: &str) -> Result<(), GitError> {
-    let Folder { index, tree, .. } = folder;
+fn write_files(
+    folder: &LockedWorktree<'_>,
+    place: &GitContext,
+    shift: &BranchMove<'_>,
+    attempt: &str,
+) -> Result<(), GitError> {
+    let LockedWorktree { index, tree, .. } = folder;
     let files = left_in_place(place, tree, shift.files, attempt)?;
     let settings = [place.guard()?, vec![("core.sparseCheckout".to_owned(), "false".to_owned())]].concat();
     let call = || place.call(attempt).index(&index.path()).settings(&settings).limit(LIMIT_FILES);
@@ -117,8 +126,13 @@ fn write_files(folder: &Folder<'_>, place: &Place, shift: &Shift<'_>, attempt: &
 }
 
 /// Restores the directory to its captured content.
-fn take_back(folder: &Folder<'_>, place: &Place, shift: &Shift<'_>, attempt: &str) -> Result<(), GitError> {
-    let Folder { index, tree, .. } = folder;
+fn take_back(
+    folder: &LockedWorktree<'_>,
+    place: &GitContext,
+    shift: &BranchMove<'_>,
+    attempt: &str,
+) -> Result<(), GitError> {
+    let LockedWorktree { index, tree, .. } = folder;
     let call = place.call(attempt).index(&index.path()).settings(&place.guard()?).limit(LIMIT_FILES);
     call.args(["read-tree", "--reset", "-u", tree.as_str()]).run()?;
     for change in raw_changes(place, tree, shift.files)?.iter().filter(|change| change.mode_before == 0) {
@@ -135,7 +149,7 @@ fn take_back(folder: &Folder<'_>, place: &Place, shift: &Shift<'_>, attempt: &st
 
 /// Returns the tree to write. In it, `.drydock/` and submodules are as captured, because they stay unchanged
 /// on disk: `.drydock/` belongs to drydock, and only the index records the commit of a submodule.
-fn left_in_place(place: &Place, from: &TreeId, to: &TreeId, attempt: &str) -> Result<TreeId, GitError> {
+fn left_in_place(place: &GitContext, from: &TreeId, to: &TreeId, attempt: &str) -> Result<TreeId, GitError> {
     let changes = raw_changes(place, from, to)?;
     let stays = changes.iter().filter(|change| is_own(change) || change.mode_before == GITLINK);
     let sides: Vec<_> = stays.map(|c| (c.mode_before, c.before.as_str(), c.path.as_slice())).collect();
@@ -150,7 +164,7 @@ fn left_in_place(place: &Place, from: &TreeId, to: &TreeId, attempt: &str) -> Re
 
 /// Verifies branch, commit and index after the move, because git has been known to report success with
 /// unmerged files.
-fn verify(place: &Place, shift: &Shift<'_>, attempt: &str) -> Result<(), GitError> {
+fn verify(place: &GitContext, shift: &BranchMove<'_>, attempt: &str) -> Result<(), GitError> {
     let wrong = |detail: String| Err(GitError::unexpected(attempt, detail));
     let branch = head_branch(place)?.map(|branch| format!("refs/heads/{branch}"));
     if branch.as_deref() != Some(shift.full) {
@@ -160,7 +174,7 @@ fn verify(place: &Place, shift: &Shift<'_>, attempt: &str) -> Result<(), GitErro
     if head.as_ref() != Some(shift.to) {
         return wrong(format!("after the move, the branch is at {head:?}"));
     }
-    let (Copied::Index(index) | Copied::Nothing(index)) = PrivateIndex::copy_of(place, attempt)?;
+    let (IndexCopy::Index(index) | IndexCopy::Nothing(index)) = PrivateIndex::copy_of(place, attempt)?;
     // `write_tree` fails for an index with unmerged entries.
     if index.write_tree(place, attempt)? != tree_of(place, shift.to)? {
         return wrong("after the move, the index differs from the commit".to_owned());
@@ -168,11 +182,11 @@ fn verify(place: &Place, shift: &Shift<'_>, attempt: &str) -> Result<(), GitErro
     Ok(())
 }
 
-fn revoked(shift: &Shift<'_>) -> String {
+fn revoked(shift: &BranchMove<'_>) -> String {
     format!("{} was changed concurrently", shift.permit.name)
 }
 
-fn elsewhere(shift: &Shift<'_>, found: Option<CommitId>) -> String {
+fn elsewhere(shift: &BranchMove<'_>, found: Option<CommitId>) -> String {
     let found = found.map_or_else(|| "gone".to_owned(), |id| format!("at {id}"));
     format!("{} was expected at {}, but is {found}", shift.full, shift.from)
 }

@@ -8,35 +8,35 @@ use drydock_domain::{
 use crate::crash;
 use crate::error::GitError;
 use crate::id::CommitId;
-use crate::pin::Content;
+use crate::pin::BackupContent;
 use crate::push::Push;
-use crate::refs::{Moved, Permit};
+use crate::refs::{Moved, RefCondition};
 use crate::remote_land::RemoteTip;
 use crate::repository::Repository;
 use crate::sync::fetch::Fetched;
-use crate::sync::folder::{Folder, Opened};
+use crate::sync::folder::{LockOutcome, LockedWorktree};
 use crate::sync::footing::footing;
-use crate::sync::join::Joined;
+use crate::sync::join::RebaseResult;
 use crate::sync::look::RemoteSeen;
-use crate::sync::order::{Names, SyncOrder};
-use crate::sync::recovery::Marker;
-use crate::sync::shift::{Shift, Shifted};
-use crate::sync::walk::{Sides, commit_lines};
+use crate::sync::order::{SyncRefNames, SyncRequest};
+use crate::sync::recovery::RecoveryMarker;
+use crate::sync::shift::{BranchMove, BranchMoveOutcome};
+use crate::sync::walk::{DivergedCommits, commit_lines};
 
 /// The state once the remote has responded.
-struct Scene<'a> {
-    order: &'a SyncOrder<'a>,
-    names: &'a Names,
+struct SyncContext<'a> {
+    order: &'a SyncRequest<'a>,
+    names: &'a SyncRefNames,
     remote: &'a str,
     local: CommitId,
     /// The remote's commit, or `None` if it has no such branch.
     tip: Option<CommitId>,
-    sides: Sides,
+    sides: DivergedCommits,
 }
 
 impl Repository {
     /// Syncs a branch with its remote branch by the least destructive step.
-    pub fn sync(&self, order: &SyncOrder<'_>) -> SyncOutcome {
+    pub fn sync(&self, order: &SyncRequest<'_>) -> SyncOutcome {
         let Some(remote) = order.remote else { return SyncOutcome::NoRemote };
         self.try_sync(order, remote).unwrap_or_else(|error| SyncOutcome::Unknown {
             attempt: format!("sync {} with {remote}", order.branch),
@@ -44,9 +44,9 @@ impl Repository {
         })
     }
 
-    fn try_sync(&self, order: &SyncOrder<'_>, remote: &str) -> Result<SyncOutcome, GitError> {
+    fn try_sync(&self, order: &SyncRequest<'_>, remote: &str) -> Result<SyncOutcome, GitError> {
         let attempt = format!("sync {} with {remote}", order.branch);
-        let names = Names::new(order, remote)?;
+        let names = SyncRefNames::new(order, remote)?;
         if self.common_dir().join("shallow").exists() {
             let detail = "the repository has become a shallow clone: run git fetch --unshallow in it";
             return Err(GitError::unexpected(&attempt, detail));
@@ -71,7 +71,7 @@ impl Repository {
             None => WorktreeState::Unattached,
         };
         let (seen, tip, sides) = self.compare(order, &local, seen)?;
-        let scene = Scene { order, names: &names, remote, local, tip, sides };
+        let scene = SyncContext { order, names: &names, remote, local, tip, sides };
         let moves =
             matches!(seen, RemoteState::Tip(Relation::Behind | Relation::Diverged | Relation::Unrelated));
         let sight = SyncInput { footing, remote: seen, publish: order.publish };
@@ -83,7 +83,7 @@ impl Repository {
     }
 
     /// Performs a step that moves files, holding the repository lock.
-    fn step_locked(&self, scene: &Scene<'_>, sight: SyncInput) -> Result<SyncOutcome, GitError> {
+    fn step_locked(&self, scene: &SyncContext<'_>, sight: SyncInput) -> Result<SyncOutcome, GitError> {
         let _lock = self.lock(&format!("sync {} with {}", scene.order.branch, scene.remote))?;
         match self.open_folder(scene, &sight)? {
             Ok(folder) => self.step(scene, sight.step(), folder),
@@ -96,45 +96,50 @@ impl Repository {
     /// Captures the worktree, if there is one. The inner error is the reason why it cannot be moved.
     fn open_folder<'a>(
         &self,
-        scene: &Scene<'a>,
+        scene: &SyncContext<'a>,
         sight: &SyncInput,
-    ) -> Result<Result<Option<Folder<'a>>, String>, GitError> {
+    ) -> Result<Result<Option<LockedWorktree<'a>>, String>, GitError> {
         let (Some(checkout), Some(tip), WorktreeState::OnBranch) =
             (scene.order.worktree, &scene.tip, &sight.footing)
         else {
             return Ok(Ok(None));
         };
-        match Folder::open(checkout, &scene.local, tip, &format!("capture {}", checkout.path().display()))? {
-            Opened::Ready(folder) => Ok(Ok(Some(folder))),
-            Opened::Busy(what) => Ok(Err(what)),
+        match LockedWorktree::open(
+            checkout,
+            &scene.local,
+            tip,
+            &format!("capture {}", checkout.path().display()),
+        )? {
+            LockOutcome::Ready(folder) => Ok(Ok(Some(folder))),
+            LockOutcome::Busy(what) => Ok(Err(what)),
         }
     }
 
     /// Compares the branch with the remote's.
     fn compare(
         &self,
-        order: &SyncOrder<'_>,
+        order: &SyncRequest<'_>,
         local: &CommitId,
         seen: RemoteSeen,
-    ) -> Result<(RemoteState, Option<CommitId>, Sides), GitError> {
+    ) -> Result<(RemoteState, Option<CommitId>, DivergedCommits), GitError> {
         let tip = match seen {
             RemoteSeen::Unreachable(reason) => {
-                return Ok((RemoteState::Unreachable { reason }, None, Sides::default()));
+                return Ok((RemoteState::Unreachable { reason }, None, DivergedCommits::default()));
             }
-            RemoteSeen::Deleted => return Ok((RemoteState::BranchDeleted, None, Sides::default())),
+            RemoteSeen::Deleted => return Ok((RemoteState::BranchDeleted, None, DivergedCommits::default())),
             RemoteSeen::NeverThere => {
                 let unsent = match self.is_ancestor(local, order.base)? {
                     true => Unsent::Nothing,
                     false => Unsent::Commits,
                 };
-                return Ok((RemoteState::NoBranch(unsent), None, Sides::default()));
+                return Ok((RemoteState::NoBranch(unsent), None, DivergedCommits::default()));
             }
             RemoteSeen::Tip(tip) => tip,
         };
         if tip == *local {
-            return Ok((RemoteState::Tip(Relation::Same), Some(tip), Sides::default()));
+            return Ok((RemoteState::Tip(Relation::Same), Some(tip), DivergedCommits::default()));
         }
-        let sides = Sides::walk(self.place(), local, &tip)?;
+        let sides = DivergedCommits::walk(self.place(), local, &tip)?;
         let replaced = self.is_replaced(order, &tip)?;
         let relation = match (sides.local.is_empty(), sides.remote.is_empty()) {
             (_, false) if replaced => Relation::Replaced,
@@ -151,7 +156,7 @@ impl Repository {
 
     /// Returns true if the remote's tip is the commit that the branch replaces, or a descendant with the same
     /// content. A commit that was pushed to replace an earlier tip is such a descendant.
-    fn is_replaced(&self, order: &SyncOrder<'_>, tip: &CommitId) -> Result<bool, GitError> {
+    fn is_replaced(&self, order: &SyncRequest<'_>, tip: &CommitId) -> Result<bool, GitError> {
         let Some(replaces) = order.replaces else { return Ok(false) };
         Ok(replaces == tip
             || self.is_ancestor(replaces, tip)? && self.tree_of(replaces)? == self.tree_of(tip)?)
@@ -159,9 +164,9 @@ impl Repository {
 
     fn step(
         &self,
-        scene: &Scene<'_>,
+        scene: &SyncContext<'_>,
         step: SyncStep,
-        folder: Option<Folder<'_>>,
+        folder: Option<LockedWorktree<'_>>,
     ) -> Result<SyncOutcome, GitError> {
         match step {
             SyncStep::NoRemote => Ok(SyncOutcome::NoRemote),
@@ -181,7 +186,7 @@ impl Repository {
     }
 
     /// Lists the commits that only the branch has.
-    fn own_lines(&self, scene: &Scene<'_>) -> Result<Vec<CommitLine>, GitError> {
+    fn own_lines(&self, scene: &SyncContext<'_>) -> Result<Vec<CommitLine>, GitError> {
         match &scene.tip {
             Some(_) => Ok(scene.sides.local_lines()),
             None => commit_lines(self.place(), &[format!("{}..{}", scene.order.base, scene.local)]),
@@ -189,7 +194,7 @@ impl Repository {
     }
 
     /// Pushes the branch. If the push is rejected or fails, nothing has changed.
-    fn send(&self, scene: &Scene<'_>) -> Result<SyncOutcome, GitError> {
+    fn send(&self, scene: &SyncContext<'_>) -> Result<SyncOutcome, GitError> {
         let head = scene.local.to_string();
         match self.publish(scene, &scene.local) {
             PublishResult::Done => Ok(SyncOutcome::Pushed {
@@ -202,7 +207,7 @@ impl Repository {
         }
     }
 
-    fn publish(&self, scene: &Scene<'_>, commit: &CommitId) -> PublishResult {
+    fn publish(&self, scene: &SyncContext<'_>, commit: &CommitId) -> PublishResult {
         match scene.order.publish {
             Publish::No => return PublishResult::NotAsked,
             Publish::Yes | Publish::IfAlone => {}
@@ -226,7 +231,7 @@ impl Repository {
     /// Fetches the target if the remote does not have the branch yet. A push omits only objects reachable from
     /// refs of the remote whose commits exist here. If others moved the target since the last fetch and the
     /// remote has no other branch, the push would send the whole history.
-    fn fetch_before_first_push(&self, scene: &Scene<'_>) {
+    fn fetch_before_first_push(&self, scene: &SyncContext<'_>) {
         if scene.tip.is_some() {
             return;
         }
@@ -240,7 +245,7 @@ impl Repository {
 
     /// Pushes a commit with the branch's content and both tips as parents: the remote's commits stay in its
     /// history, and nothing is forced. The local branch moves once the remote has accepted the commit.
-    fn supersede(&self, scene: &Scene<'_>) -> Result<SyncOutcome, GitError> {
+    fn supersede(&self, scene: &SyncContext<'_>) -> Result<SyncOutcome, GitError> {
         let Some(tip) = &scene.tip else {
             return Err(GitError::unexpected("supersede", "the remote has no such branch"));
         };
@@ -266,8 +271,8 @@ impl Repository {
             return Ok(unknown(scene, reason));
         }
         // The content is the same as the branch's, so neither index nor files change.
-        let Names { branch, tracking, .. } = scene.names;
-        let permit = Permit { name: tracking, object: joined.as_str(), note: "drydock: sync" };
+        let SyncRefNames { branch, tracking, .. } = scene.names;
+        let permit = RefCondition { name: tracking, object: joined.as_str(), note: "drydock: sync" };
         match self.branch_move(branch, &scene.local, &joined, &permit)? {
             Moved::Done => crash::hit("sync.moved"),
             Moved::Revoked | Moved::Elsewhere(_) => {
@@ -283,8 +288,12 @@ impl Repository {
 
     /// Moves the branch to the remote's commit, or replays its own commits on top of it, and keeps
     /// uncommitted edits.
-    fn bring_together(&self, scene: &Scene<'_>, folder: Option<Folder<'_>>) -> Result<SyncOutcome, GitError> {
-        let Scene { order, names, local, sides, .. } = scene;
+    fn bring_together(
+        &self,
+        scene: &SyncContext<'_>,
+        folder: Option<LockedWorktree<'_>>,
+    ) -> Result<SyncOutcome, GitError> {
+        let SyncContext { order, names, local, sides, .. } = scene;
         let Some(tip) = &scene.tip else {
             return Err(GitError::unexpected("update the branch", "the remote has no such branch"));
         };
@@ -293,23 +302,23 @@ impl Repository {
             self.join_sides(&self.place().guard()?, sides, (local, tip), held.as_ref(), order.pin.signature)?;
         crash::hit("sync.replayed");
         let (to, files, replayed, absorbed) = match joined {
-            Joined::Clean { to, files, replayed, absorbed } => (to, files, replayed, absorbed),
-            Joined::Clash(clash) => return self.clashed(scene, tip, clash, folder),
+            RebaseResult::Clean { to, files, replayed, absorbed } => (to, files, replayed, absorbed),
+            RebaseResult::Clash(clash) => return self.clashed(scene, tip, clash, folder),
         };
         // A fast-forward without edits drops nothing, so it needs no backup.
         let pin = match held.is_some() || !sides.local.is_empty() {
             true => {
-                let content = Content { head: local, held, remote: Some(tip) };
+                let content = BackupContent { head: local, held, remote: Some(tip) };
                 Some(self.pin_write(&order.pin, &content, None)?.line)
             }
             false => None,
         };
         crash::hit("sync.pinned");
-        let permit = Permit { name: &names.tracking, object: tip.as_str(), note: "drydock: sync" };
-        let shift = Shift { full: &names.branch, from: local, to: &to, files: &files, permit };
+        let permit = RefCondition { name: &names.tracking, object: tip.as_str(), note: "drydock: sync" };
+        let shift = BranchMove { full: &names.branch, from: local, to: &to, files: &files, permit };
         match self.shift(&shift, folder)? {
-            Shifted::Done => {}
-            Shifted::Refused(reason) => return Ok(unknown(scene, reason)),
+            BranchMoveOutcome::Done => {}
+            BranchMoveOutcome::Refused(reason) => return Ok(unknown(scene, reason)),
         }
         let (from, arrived) = (local.to_string(), sides.remote_lines());
         match pin {
@@ -329,7 +338,7 @@ impl Repository {
     }
 
     /// Pushes a rebased branch. The repository lock is not held meanwhile.
-    fn publish_rebased(&self, scene: &Scene<'_>, mut outcome: SyncOutcome) -> SyncOutcome {
+    fn publish_rebased(&self, scene: &SyncContext<'_>, mut outcome: SyncOutcome) -> SyncOutcome {
         if let SyncOutcome::Rebased { to, onto, publishing, .. } = &mut outcome {
             // If all commits were already on the remote, there is nothing to push.
             *publishing = match to.parse::<CommitId>() {
@@ -346,8 +355,8 @@ impl Repository {
     /// them would rewrite one from its first commit.
     fn leave_unrelated(
         &self,
-        scene: &Scene<'_>,
-        folder: Option<Folder<'_>>,
+        scene: &SyncContext<'_>,
+        folder: Option<LockedWorktree<'_>>,
     ) -> Result<SyncOutcome, GitError> {
         let Some(tip) = &scene.tip else {
             return Err(GitError::unexpected("compare histories", "the remote has no such branch"));
@@ -360,14 +369,14 @@ impl Repository {
 
     fn pin_only(
         &self,
-        scene: &Scene<'_>,
+        scene: &SyncContext<'_>,
         tip: &CommitId,
         clash: ReplayConflict,
-        folder: Option<Folder<'_>>,
+        folder: Option<LockedWorktree<'_>>,
     ) -> Result<SyncOutcome, GitError> {
-        let Scene { order, local, sides, .. } = scene;
+        let SyncContext { order, local, sides, .. } = scene;
         let held = folder.and_then(|folder| folder.held);
-        let content = Content { head: local, held, remote: Some(tip) };
+        let content = BackupContent { head: local, held, remote: Some(tip) };
         let pin = self.pin_write(&order.pin, &content, None)?.line;
         crash::hit("sync.pinned");
         Ok(SyncOutcome::Unreconciled {
@@ -382,12 +391,12 @@ impl Repository {
 
     fn clashed(
         &self,
-        scene: &Scene<'_>,
+        scene: &SyncContext<'_>,
         tip: &CommitId,
         clash: ReplayConflict,
-        folder: Option<Folder<'_>>,
+        folder: Option<LockedWorktree<'_>>,
     ) -> Result<SyncOutcome, GitError> {
-        let Scene { order, names, local, sides, .. } = scene;
+        let SyncContext { order, names, local, sides, .. } = scene;
         match order.on_divergence.on_clash() {
             OnConflict::PinOnly => self.pin_only(scene, tip, clash, folder),
             OnConflict::PinAndReset => {
@@ -398,7 +407,7 @@ impl Repository {
                     head: String::new(),
                     uncommitted: Uncommitted::Nothing,
                 };
-                let marker = Marker {
+                let marker = RecoveryMarker {
                     local: local.to_string(),
                     remote: tip.to_string(),
                     tree: None,
@@ -414,7 +423,7 @@ impl Repository {
     }
 }
 
-fn push_failed(scene: &Scene<'_>, head: String, reason: String) -> SyncOutcome {
+fn push_failed(scene: &SyncContext<'_>, head: String, reason: String) -> SyncOutcome {
     SyncOutcome::PushFailed {
         branch: scene.order.branch.to_owned(),
         remote: scene.remote.to_owned(),
@@ -423,7 +432,7 @@ fn push_failed(scene: &Scene<'_>, head: String, reason: String) -> SyncOutcome {
     }
 }
 
-fn unknown(scene: &Scene<'_>, reason: String) -> SyncOutcome {
+fn unknown(scene: &SyncContext<'_>, reason: String) -> SyncOutcome {
     let attempt = format!("sync {} with {}", scene.order.branch, scene.remote);
     SyncOutcome::Unknown { attempt, reason }
 }

@@ -4,7 +4,7 @@ use drydock_domain::CommitLine;
 
 use crate::error::GitError;
 use crate::id::{CommitId, TreeId};
-use crate::run::Place;
+use crate::run::GitContext;
 
 /// A commit with its tree, parents and display line.
 #[derive(Debug, Clone)]
@@ -17,23 +17,27 @@ pub(crate) struct Walked {
 
 /// The commits that only one of two tips has, each oldest first, and the commits from which both descend.
 #[derive(Debug, Default)]
-pub(crate) struct Sides {
+pub(crate) struct DivergedCommits {
     pub(crate) local: Vec<Walked>,
     pub(crate) remote: Vec<Walked>,
     pub(crate) shared: Vec<Walked>,
 }
 
-impl Sides {
+impl DivergedCommits {
     /// Lists both sides in one call.
-    pub(crate) fn walk(place: &Place, local: &CommitId, remote: &CommitId) -> Result<Sides, GitError> {
+    pub(crate) fn walk(
+        place: &GitContext,
+        local: &CommitId,
+        remote: &CommitId,
+    ) -> Result<DivergedCommits, GitError> {
         let options = ["--left-right", "--boundary"].map(str::to_owned);
         let revisions = [options.as_slice(), &[format!("{local}...{remote}")]].concat();
-        let mut sides = Sides::default();
+        let mut sides = DivergedCommits::default();
         for (mark, walked) in list(place, &revisions)? {
             match mark {
-                Mark::Left => sides.local.push(walked),
-                Mark::Right => sides.remote.push(walked),
-                Mark::Boundary => sides.shared.push(walked),
+                CommitSide::Left => sides.local.push(walked),
+                CommitSide::Right => sides.remote.push(walked),
+                CommitSide::Boundary => sides.shared.push(walked),
             }
         }
         Ok(sides)
@@ -53,36 +57,36 @@ pub(crate) fn lines(walked: &[Walked]) -> Vec<CommitLine> {
 }
 
 /// Lists commits, oldest first.
-pub(crate) fn commits(place: &Place, revisions: &[String]) -> Result<Vec<Walked>, GitError> {
+pub(crate) fn commits(place: &GitContext, revisions: &[String]) -> Result<Vec<Walked>, GitError> {
     Ok(list(place, revisions)?.into_iter().map(|(_, walked)| walked).collect())
 }
 
 /// Lists commits for display, oldest first.
-pub(crate) fn commit_lines(place: &Place, revisions: &[String]) -> Result<Vec<CommitLine>, GitError> {
+pub(crate) fn commit_lines(place: &GitContext, revisions: &[String]) -> Result<Vec<CommitLine>, GitError> {
     Ok(lines(&commits(place, revisions)?))
 }
 
 #[derive(Clone, Copy)]
-enum Mark {
+enum CommitSide {
     Left,
     Right,
     Boundary,
 }
 
-fn list(place: &Place, revisions: &[String]) -> Result<Vec<(Mark, Walked)>, GitError> {
+fn list(place: &GitContext, revisions: &[String]) -> Result<Vec<(CommitSide, Walked)>, GitError> {
     let attempt = "list commits";
     let call = place.call_without_files(attempt).args(["rev-list", "--reverse", "--topo-order"]);
     let call = call.args(["--no-commit-header", "--encoding=UTF-8"]);
     let call = call.arg("--format=%m%x00%H%x00%T%x00%P%x00%an%x00%s");
     let call = revisions.iter().fold(call, |call, revision| call.arg(revision));
     let output = call.run()?;
-    let read = |line: &[u8]| -> Option<(Mark, Walked)> {
+    let read = |line: &[u8]| -> Option<(CommitSide, Walked)> {
         let [mark, id, tree, parents, author, subject]: [&[u8]; 6] =
             line.splitn(6, |b| *b == 0).collect::<Vec<_>>().try_into().ok()?;
         let mark = match mark {
-            b"<" => Mark::Left,
-            b"-" => Mark::Boundary,
-            _ => Mark::Right,
+            b"<" => CommitSide::Left,
+            b"-" => CommitSide::Boundary,
+            _ => CommitSide::Right,
         };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let id: CommitId = text(id).parse().ok()?;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use drydock_domain::{Fence, OnDivergence, Publish};
 use drydock_testkit::proc;
-use drydock_worktree::{CommitId, Git, PinOrder, Repository, SyncOrder};
+use drydock_worktree::{BackupRequest, CommitId, Git, Repository, SyncRequest};
 
 use crate::fixture::ada;
 use crate::scene::{BRANCH, Scene};
@@ -58,7 +58,7 @@ fn sync(repository: &Repository, folder: &Path, replaces: &str) {
     let checkout = repository.checkout_open(&folder.join("store/worktrees/p/1")).unwrap();
     let base = repository.branch_tip("main").unwrap().unwrap();
     let signature = ada();
-    let outcome = repository.sync(&SyncOrder {
+    let outcome = repository.sync(&SyncRequest {
         branch: BRANCH,
         base: &base,
         target: "main",
@@ -67,14 +67,14 @@ fn sync(repository: &Repository, folder: &Path, replaces: &str) {
         on_divergence: OnDivergence::Recover,
         publish: Publish::Yes,
         replaces: replaces.parse().ok().as_ref(),
-        pin: PinOrder { plan: "p", run: Some("r"), reason: "sync", signature: &signature },
+        pin: BackupRequest { plan: "p", run: Some("r"), reason: "sync", signature: &signature },
     });
     println!("{}", outcome.name());
 }
 
 fn pin(repository: &Repository, list: &str) {
     let signature = ada();
-    let order = PinOrder { plan: "p", run: None, reason: "many", signature: &signature };
+    let order = BackupRequest { plan: "p", run: None, reason: "many", signature: &signature };
     for line in std::fs::read_to_string(list).unwrap().lines() {
         let pin = repository.pin_branch(&order, &line.parse().unwrap()).unwrap();
         println!("{} {}", pin.name, pin.commit);

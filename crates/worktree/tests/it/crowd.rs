@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
-use drydock_worktree::{CommitId, Landing, PinOrder, Push};
+use drydock_worktree::{BackupRequest, CommitId, LandOutcome, Push};
 
 use crate::fixture::{Fixture, ada, land, write};
 use crate::scene::{BRANCH, Scene};
@@ -37,7 +37,7 @@ fn a_landing_takes_no_longer_for_a_thousand_worktrees() {
     let repository = fixture.open();
     records(&fixture, 1_000);
     let began = Instant::now();
-    assert_eq!(land(&repository, "main", &from, &to).unwrap(), Landing::Moved);
+    assert_eq!(land(&repository, "main", &from, &to).unwrap(), LandOutcome::Moved);
     assert_eq!(repository.checkout_open(&fixture.path("nowhere")).unwrap().map(drop), None);
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
 }
@@ -78,7 +78,7 @@ fn the_likely_keepers_are_asked_before_all_refs() {
 
     let likely = ["refs/drydock/snap/p/".to_owned()];
     assert!(repository.branch_is_kept_elsewhere(BRANCH, &likely).unwrap());
-    let order = PinOrder { plan: "p", run: None, reason: "test", signature: &ada() };
+    let order = BackupRequest { plan: "p", run: None, reason: "test", signature: &ada() };
     assert_eq!(repository.pin_checkout(&order, &checkout).unwrap(), None);
     repository.branch_is_kept_elsewhere(BRANCH, &[]).unwrap_err();
 }

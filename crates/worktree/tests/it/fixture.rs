@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use drydock_worktree::{CommitId, Git, GitError, Landing, Repository, Signature};
+use drydock_worktree::{CommitId, Git, GitError, LandOutcome, Repository, Signature};
 use tempfile::TempDir;
 
 pub(crate) struct Fixture {
@@ -161,7 +161,7 @@ pub(crate) fn land(
     branch: &str,
     from: &CommitId,
     to: &CommitId,
-) -> Result<Landing, GitError> {
+) -> Result<LandOutcome, GitError> {
     let permit = format!("refs/drydock/intent/test/{to}");
     repository.ref_create(&permit, to)?;
     let landing = repository.land(branch, from, to, &permit);

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use drydock_worktree::{Favour, GitError, Join, JoinOrder, Landing, Merge, Push};
+use drydock_worktree::{DetailedMerge, GitError, LandOutcome, MergeOutcome, MergeRequest, Prefer, Push};
 
 use crate::fixture::{Fixture, ada, land, write};
 use crate::joiner::listing;
@@ -36,8 +36,8 @@ fn whole_way(fixture: &Fixture) -> Result<(), GitError> {
     let captured = checkout.capture(&base, "change", &ada())?;
     checkout.branch_set(&captured.commit)?;
     repository.patch(&base, &captured.commit)?;
-    let Merge::Clean(_) = repository.merge(&base, &base, &captured.commit)? else { panic!("clean") };
-    assert_eq!(land(&repository, "main", &base, &captured.commit)?, Landing::Moved);
+    let MergeOutcome::Clean(_) = repository.merge(&base, &base, &captured.commit)? else { panic!("clean") };
+    assert_eq!(land(&repository, "main", &base, &captured.commit)?, LandOutcome::Moved);
     assert_eq!(repository.push("origin", "main", &captured.commit)?, Push::Pushed);
     repository.checkout_remove(checkout.path())
 }
@@ -113,9 +113,11 @@ fn a_merge_driver_of_the_repository_gives_a_conflict_instead_of_running() {
     let theirs = fixture.build(&base, |folder| write(&folder.join("a.txt"), "theirs\n"));
     fixture.user(&["config", "merge.x.driver", fixture.path("evil").to_str().unwrap()], &fixture.repo());
     let merge = fixture.open().merge(&base, &ours, &theirs).unwrap();
-    assert!(matches!(merge, Merge::Conflict { .. }), "{merge:?}");
-    let order = JoinOrder { base: &base, ours: &ours, theirs: &theirs, favour: Favour::Theirs };
-    let Join::Clean(tree) = fixture.open().join(&order).unwrap() else { panic!("a side is favoured") };
+    assert!(matches!(merge, MergeOutcome::Conflict { .. }), "{merge:?}");
+    let order = MergeRequest { base: &base, ours: &ours, theirs: &theirs, favour: Prefer::Theirs };
+    let DetailedMerge::Clean(tree) = fixture.open().join(&order).unwrap() else {
+        panic!("a side is favoured")
+    };
     assert_eq!(listing(&fixture, tree.as_str())["a.txt"].text(), "theirs\n");
     assert!(!witness.exists());
 }

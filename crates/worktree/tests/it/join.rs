@@ -5,7 +5,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use drydock_worktree::{
-    CommitId, ConflictFile, ConflictKind, Favour, Git, GitError, Hunk, Join, JoinOrder, Repository, TreeId,
+    CommitId, ConflictFile, ConflictKind, DetailedMerge, Git, GitError, Hunk, MergeRequest, Prefer,
+    Repository, TreeId,
 };
 
 use crate::fixture::{Fixture, ada, read, write};
@@ -22,9 +23,9 @@ fn conflict(
     theirs: impl FnOnce(&Path),
 ) -> (Joiner, TreeId, Vec<ConflictFile>) {
     let joiner = Joiner::new(base, ours, theirs);
-    match joiner.join(Favour::Neither) {
-        Join::Conflict { tree, files } => (joiner, tree, files),
-        Join::Clean(tree) => panic!("no conflict: {:?}", joiner.listing(&tree)),
+    match joiner.join(Prefer::Neither) {
+        DetailedMerge::Conflict { tree, files } => (joiner, tree, files),
+        DetailedMerge::Clean(tree) => panic!("no conflict: {:?}", joiner.listing(&tree)),
     }
 }
 
@@ -64,8 +65,8 @@ fn what_two_writers_did_in_different_places_is_joined_whoever_is_favoured() {
         symlink("run.sh", at.join("link")).unwrap();
     };
     let joiner = Joiner::new(base, ours, theirs);
-    for favour in [Favour::Neither, Favour::Ours, Favour::Theirs] {
-        let Join::Clean(tree) = joiner.join(favour) else { panic!("{favour:?} should be clean") };
+    for favour in [Prefer::Neither, Prefer::Ours, Prefer::Theirs] {
+        let DetailedMerge::Clean(tree) = joiner.join(favour) else { panic!("{favour:?} should be clean") };
         let listing = joiner.listing(&tree);
         assert_eq!(listing.len(), 8, "{listing:?}");
         assert!(listing["a.txt"].has("two\n") && listing["a.txt"].has("nineteen\n"));
@@ -266,11 +267,11 @@ fn joining_changes_nothing_of_the_repository_and_gives_the_same_again() {
     fixture.write("a.txt", "edited\n");
     let before = fixture.witness();
     let repository = fixture.open();
-    for favour in [Favour::Neither, Favour::Ours, Favour::Theirs] {
-        let order = JoinOrder { base: &base, ours: &ours, theirs: &theirs, favour };
+    for favour in [Prefer::Neither, Prefer::Ours, Prefer::Theirs] {
+        let order = MergeRequest { base: &base, ours: &ours, theirs: &theirs, favour };
         let first = repository.join(&order).unwrap();
         assert_eq!(repository.join(&order).unwrap(), first, "{favour:?}");
-        if let Join::Conflict { tree, files } = &first {
+        if let DetailedMerge::Conflict { tree, files } = &first {
             let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
             assert_eq!(repository.unresolved(tree, &paths).unwrap(), ["a.txt"]);
         }
@@ -295,19 +296,19 @@ fn a_join_takes_few_processes() {
     executable(&program);
     let git = Git::at(program).unwrap().with_home(&fixture.path("home"));
     let repository = Repository::open(&git, &fixture.repo()).unwrap();
-    let calls = |theirs: &CommitId, favour: Favour| {
+    let calls = |theirs: &CommitId, favour: Prefer| {
         write(&log, "");
-        repository.join(&JoinOrder { base: &base, ours: &ours, theirs, favour }).unwrap();
+        repository.join(&MergeRequest { base: &base, ours: &ours, theirs, favour }).unwrap();
         // Git is called for the location of the configuration once per process.
         let finds = |line: &str| line.starts_with("var ") || line == "config --system";
         let calls = read(&log);
         let verbs = calls.lines().filter(|line| !finds(line)).filter_map(|line| line.split(' ').next());
         verbs.map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(calls(&apart, Favour::Neither), ["config", "merge-tree"]);
-    assert_eq!(calls(&apart, Favour::Ours), ["merge-tree"]);
-    assert_eq!(calls(&theirs, Favour::Neither), ["merge-tree", "cat-file", "cat-file"]);
-    let settled = calls(&theirs, Favour::Theirs);
+    assert_eq!(calls(&apart, Prefer::Neither), ["config", "merge-tree"]);
+    assert_eq!(calls(&apart, Prefer::Ours), ["merge-tree"]);
+    assert_eq!(calls(&theirs, Prefer::Neither), ["merge-tree", "cat-file", "cat-file"]);
+    let settled = calls(&theirs, Prefer::Theirs);
     assert!(settled.len() <= 9, "{settled:?}");
 }
 
@@ -348,7 +349,7 @@ fn a_join_of_what_is_not_there_is_an_error() {
     let fixture = Fixture::new();
     let base = fixture.tip("main");
     let nothing = "1".repeat(40).parse().unwrap();
-    let order = JoinOrder { base: &base, ours: &base, theirs: &nothing, favour: Favour::Ours };
+    let order = MergeRequest { base: &base, ours: &base, theirs: &nothing, favour: Prefer::Ours };
     let error = fixture.open().join(&order).unwrap_err();
     assert!(matches!(error, GitError::Failed { .. } | GitError::Unexpected { .. }), "{error:?}");
 }

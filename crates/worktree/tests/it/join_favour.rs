@@ -6,12 +6,12 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use drydock_worktree::{CommitId, Favour, Join, JoinOrder, Merge};
+use drydock_worktree::{CommitId, DetailedMerge, MergeOutcome, MergeRequest, Prefer};
 
 use crate::fixture::{Fixture, ada, write};
 use crate::joiner::{Joiner, Listed, lines, listing};
 
-const SIDES: [(Favour, &str); 2] = [(Favour::Ours, "ours"), (Favour::Theirs, "theirs")];
+const SIDES: [(Prefer, &str); 2] = [(Prefer::Ours, "ours"), (Prefer::Theirs, "theirs")];
 
 fn executable(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -22,16 +22,16 @@ fn names(listing: &BTreeMap<String, Listed>) -> Vec<&str> {
 }
 
 /// Merges the work of three writers, one after another.
-fn join_in_turn(fixture: &Fixture, base: &CommitId, writers: &[CommitId], favour: Favour) -> Join {
+fn join_in_turn(fixture: &Fixture, base: &CommitId, writers: &[CommitId], favour: Prefer) -> DetailedMerge {
     let repository = fixture.open();
     let mut so_far = base.clone();
     let mut last = None;
     for writer in writers {
-        let order = JoinOrder { base, ours: &so_far, theirs: writer, favour };
+        let order = MergeRequest { base, ours: &so_far, theirs: writer, favour };
         match repository.join(&order).unwrap() {
-            Join::Clean(tree) => {
+            DetailedMerge::Clean(tree) => {
                 so_far = repository.commit(&tree, &[so_far, writer.clone()], "joined", &ada()).unwrap();
-                last = Some(Join::Clean(tree));
+                last = Some(DetailedMerge::Clean(tree));
             }
             conflict => return conflict,
         }
@@ -60,8 +60,10 @@ fn three_writers_in_different_places_of_a_file_are_all_in_the_result() {
         three_writers([&[("line 2", "one")], &[("line 15", "two")], &[("line 28", "three")]]);
     let expected = lines(1..=30).replace("line 2\n", "one\n").replace("line 15\n", "two\n");
     let expected = expected.replace("line 28\n", "three\n");
-    for favour in [Favour::Neither, Favour::Ours, Favour::Theirs] {
-        let Join::Clean(tree) = join_in_turn(&fixture, &base, &writers, favour) else { panic!("{favour:?}") };
+    for favour in [Prefer::Neither, Prefer::Ours, Prefer::Theirs] {
+        let DetailedMerge::Clean(tree) = join_in_turn(&fixture, &base, &writers, favour) else {
+            panic!("{favour:?}")
+        };
         assert_eq!(listing(&fixture, tree.as_str())["a.txt"].text(), expected, "{favour:?}");
     }
 }
@@ -73,13 +75,16 @@ fn of_three_writers_in_one_place_the_first_or_the_last_stays_with_what_else_they
         &[("line 15", "second"), ("line 22", "two")],
         &[("line 15", "third"), ("line 28", "three")],
     ]);
-    for (favour, stays) in [(Favour::Ours, "first\n"), (Favour::Theirs, "third\n")] {
-        let Join::Clean(tree) = join_in_turn(&fixture, &base, &writers, favour) else { panic!("{favour:?}") };
+    for (favour, stays) in [(Prefer::Ours, "first\n"), (Prefer::Theirs, "third\n")] {
+        let DetailedMerge::Clean(tree) = join_in_turn(&fixture, &base, &writers, favour) else {
+            panic!("{favour:?}")
+        };
         let text = lines(1..=30).replace("line 2\n", "one\n").replace("line 22\n", "two\n");
         let text = text.replace("line 28\n", "three\n").replace("line 15\n", stays);
         assert_eq!(listing(&fixture, tree.as_str())["a.txt"].text(), text, "{favour:?}");
     }
-    let Join::Conflict { files, .. } = join_in_turn(&fixture, &base, &writers, Favour::Neither) else {
+    let DetailedMerge::Conflict { files, .. } = join_in_turn(&fixture, &base, &writers, Prefer::Neither)
+    else {
         panic!("they overlap")
     };
     assert_eq!((files.len(), files[0].hunks.len()), (1, 1), "{files:?}");
@@ -153,10 +158,10 @@ fn a_deletion_and_an_edit_are_as_the_side_has_them() {
             write(&at.join("added by theirs"), "x\n");
         },
     );
-    let ours = joiner.favour(Favour::Ours);
+    let ours = joiner.favour(Prefer::Ours);
     assert_eq!(names(&ours), ["added by ours", "added by theirs", "by theirs", "kept", "new name"]);
     assert_eq!(ours["by theirs"].text(), "edited by ours\n");
-    let theirs = joiner.favour(Favour::Theirs);
+    let theirs = joiner.favour(Prefer::Theirs);
     assert_eq!(names(&theirs), ["added by ours", "added by theirs", "by ours", "kept"]);
     assert_eq!(theirs["by ours"].text(), "edited by theirs\n");
 }
@@ -231,10 +236,10 @@ fn a_file_and_a_directory_of_one_name_are_as_the_side_has_them_and_moves_are_und
             fs::rename(at.join("moved onto"), at.join("two")).unwrap();
         },
     );
-    let ours = joiner.favour(Favour::Ours);
+    let ours = joiner.favour(Prefer::Ours);
     assert_eq!(names(&ours), ["kept", "moved in", "moved onto", "one", "two/x"]);
     assert_eq!((ours["moved in"].text(), ours["moved onto"].text()), (lines(1..=20), lines(100..=120)));
-    let theirs = joiner.favour(Favour::Theirs);
+    let theirs = joiner.favour(Prefer::Theirs);
     assert_eq!(names(&theirs), ["kept", "one/moved", "one/y", "two"]);
     assert_eq!(theirs["two"].text(), lines(100..=120));
 }
@@ -265,13 +270,13 @@ fn a_moved_file_keeps_the_edits_of_both_where_something_of_the_other_side_has_to
             fs::rename(at.join("link"), at.join("three")).unwrap();
         },
     );
-    let theirs = joiner.favour(Favour::Theirs);
+    let theirs = joiner.favour(Prefer::Theirs);
     assert_eq!(names(&theirs), ["one", "three", "two"]);
     assert!(theirs["one"].has("three of ours\n") && theirs["one"].has("18 of theirs\n"));
     let text = lines(100..=120).replace("line 103\n", "by theirs\n").replace("line 118\n", "rest\n");
     assert_eq!(theirs["two"].text(), text);
     assert_eq!(theirs["three"].text(), "ours", "an edit of a link follows it");
-    let ours = joiner.favour(Favour::Ours);
+    let ours = joiner.favour(Prefer::Ours);
     assert_eq!(names(&ours), ["apart", "link", "one/x", "three", "together", "two/x"]);
     assert!(ours["apart"].has("three of ours\n") && ours["together"].has("by ours\n"));
 }
@@ -299,11 +304,11 @@ fn what_comes_back_makes_room_for_itself_and_nothing_that_was_moved_there_is_los
             write(&at.join("c/b"), &lines(200..=220).replace("line 210\n", "b of theirs\n"));
         },
     );
-    let ours = joiner.favour(Favour::Ours);
+    let ours = joiner.favour(Prefer::Ours);
     assert_eq!(names(&ours), ["b", "c", "d/e", "d/f"]);
     assert!(ours["b"].has("b of ours\n") && ours["c"].has("a file of ours\n"));
     assert_eq!((ours["d/e"].text(), ours["d/f"].text()), (lines(1..=20), lines(100..=120)));
-    let theirs = joiner.favour(Favour::Theirs);
+    let theirs = joiner.favour(Prefer::Theirs);
     assert_eq!(names(&theirs), ["c/b", "c/f", "d"]);
     assert!(theirs["c/b"].has("b of theirs\n"));
 }
@@ -328,10 +333,10 @@ fn two_files_moved_to_one_name_leave_the_loser_where_it_was() {
                 write(&at.join("a"), &lines(1..=30).replace(place, "a of theirs\n"));
             },
         );
-        let ours = joiner.favour(Favour::Ours);
+        let ours = joiner.favour(Prefer::Ours);
         assert_eq!(names(&ours), ["b", "c"], "{overlap}");
         assert!(ours["c"].has("line 1\n") && ours["c"].has("by ours\n") && ours["b"].has("b of ours\n"));
-        let theirs = joiner.favour(Favour::Theirs);
+        let theirs = joiner.favour(Prefer::Theirs);
         assert_eq!(names(&theirs), ["a", "c"], "{overlap}");
         assert!(theirs["c"].has("line 130\n") && theirs["c"].has("by theirs\n"));
         assert!(theirs["a"].has("a of theirs\n"), "{overlap}");
@@ -352,7 +357,7 @@ fn a_file_added_to_a_directory_that_moved_is_never_lost() {
     let ours = |at: &Path| fs::rename(at.join("old"), at.join("new")).unwrap();
     let theirs = |at: &Path| write(&at.join("old/added"), "added\n");
     let joiner = Joiner::new(base, ours, theirs);
-    let Join::Conflict { files, .. } = joiner.join(Favour::Neither) else {
+    let DetailedMerge::Conflict { files, .. } = joiner.join(Prefer::Neither) else {
         panic!("git asks where it belongs")
     };
     assert_eq!((files[0].path.as_str(), &files[0].others), ("new/added", &vec!["old/added".to_owned()]));
@@ -393,8 +398,8 @@ fn lines_that_look_like_markers_survive_a_favoured_join() {
         |at| write(&at.join("doc.rst"), &text("Ours", "end of ours")),
         |at| write(&at.join("doc.rst"), &text("Theirs", "end")),
     );
-    assert_eq!(joiner.favour(Favour::Ours)["doc.rst"].text(), text("Ours", "end of ours"));
-    assert_eq!(joiner.favour(Favour::Theirs)["doc.rst"].text(), text("Theirs", "end of ours"));
+    assert_eq!(joiner.favour(Prefer::Ours)["doc.rst"].text(), text("Ours", "end of ours"));
+    assert_eq!(joiner.favour(Prefer::Theirs)["doc.rst"].text(), text("Theirs", "end of ours"));
 }
 
 #[test]
@@ -418,9 +423,9 @@ fn links_to_other_repositories_stay_and_a_conflict_of_them_is_as_the_side_has_it
     fixture.user(&["reset", "-q", "--hard", base.as_str()], &fixture.repo());
     link("both", "3");
     let theirs = commit("theirs\n");
-    for (favour, digit, text) in [(Favour::Ours, "2", "ours\n"), (Favour::Theirs, "3", "theirs\n")] {
-        let order = JoinOrder { base: &base, ours: &ours, theirs: &theirs, favour };
-        let Join::Clean(tree) = fixture.open().join(&order).unwrap() else { panic!("{favour:?}") };
+    for (favour, digit, text) in [(Prefer::Ours, "2", "ours\n"), (Prefer::Theirs, "3", "theirs\n")] {
+        let order = MergeRequest { base: &base, ours: &ours, theirs: &theirs, favour };
+        let DetailedMerge::Clean(tree) = fixture.open().join(&order).unwrap() else { panic!("{favour:?}") };
         let listing = listing(&fixture, tree.as_str());
         assert_eq!((listing["same"].id.clone(), listing["same"].mode.as_str()), ("1".repeat(40), "160000"));
         assert_eq!(
@@ -454,9 +459,11 @@ fn a_thousand_files_are_joined_with_all_that_both_sides_did() {
             assert_eq!(listing[&name(n)].text(), expected);
         }
     }
-    let Join::Conflict { files, .. } = joiner.join(Favour::Neither) else { panic!("forty files conflict") };
+    let DetailedMerge::Conflict { files, .. } = joiner.join(Prefer::Neither) else {
+        panic!("forty files conflict")
+    };
     assert_eq!(files.len(), 40);
     let merge = joiner.fixture.open().merge(&joiner.base, &joiner.ours, &joiner.theirs).unwrap();
-    let Merge::Conflict { paths, .. } = merge else { panic!("the merge conflicts as well") };
+    let MergeOutcome::Conflict { paths, .. } = merge else { panic!("the merge conflicts as well") };
     assert!(files.iter().map(|file| &file.path).eq(&paths), "the same, in the same order");
 }

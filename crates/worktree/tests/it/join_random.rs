@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 
-use drydock_worktree::{CommitId, ConflictFile, Favour, Join, JoinOrder, TreeId};
+use drydock_worktree::{CommitId, ConflictFile, DetailedMerge, MergeRequest, Prefer, TreeId};
 
 use crate::fixture::Fixture;
 use crate::joiner::listing;
@@ -188,7 +188,7 @@ fn deleted(word: &str, base: &Files, files: &Files) -> bool {
 /// One case, merged without a preferred side.
 struct Told<'a> {
     case: &'a Case,
-    neither: &'a Join,
+    neither: &'a DetailedMerge,
     /// The words in the merged tree.
     words: BTreeSet<String>,
 }
@@ -196,8 +196,8 @@ struct Told<'a> {
 impl Told<'_> {
     fn conflicts(&self) -> &[ConflictFile] {
         match self.neither {
-            Join::Clean(_) => &[],
-            Join::Conflict { files, .. } => files,
+            DetailedMerge::Clean(_) => &[],
+            DetailedMerge::Conflict { files, .. } => files,
         }
     }
 
@@ -254,15 +254,19 @@ fn whatever_two_writers_do_a_favoured_join_is_clean_and_keeps_what_it_should() {
     let mut conflicts = 0;
     for (nth, case) in cases.iter().enumerate() {
         let [base, ours, theirs] = [0, 1, 2].map(|at| &commits[nth * 3 + at]);
-        let join = |favour| repository.join(&JoinOrder { base, ours, theirs, favour }).unwrap();
-        let neither = join(Favour::Neither);
-        let (Join::Clean(tree) | Join::Conflict { tree, .. }) = &neither;
+        let join = |favour| repository.join(&MergeRequest { base, ours, theirs, favour }).unwrap();
+        let neither = join(Prefer::Neither);
+        let (DetailedMerge::Clean(tree) | DetailedMerge::Conflict { tree, .. }) = &neither;
         let told = Told { case, neither: &neither, words: words_in(&fixture, tree) };
         conflicts += usize::from(!told.conflicts().is_empty());
-        for (favour, side) in [(Favour::Ours, 0), (Favour::Theirs, 1)] {
+        for (favour, side) in [(Prefer::Ours, 0), (Prefer::Theirs, 1)] {
             let about = || format!("case {nth} {favour:?} of {:#?}: {neither:#?}", case.sides);
-            let Join::Clean(tree) = join(favour) else { panic!("not clean: {}", about()) };
-            assert!(!matches!(&neither, Join::Clean(clean) if *clean != tree), "not the same: {}", about());
+            let DetailedMerge::Clean(tree) = join(favour) else { panic!("not clean: {}", about()) };
+            assert!(
+                !matches!(&neither, DetailedMerge::Clean(clean) if *clean != tree),
+                "not the same: {}",
+                about()
+            );
             let kept = words_in(&fixture, &tree);
             let lost: Vec<&str> = told.owed(side).into_iter().filter(|word| !kept.contains(*word)).collect();
             assert!(lost.is_empty(), "{lost:?} is lost: {}", about());

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use drydock_worktree::{CommitId, Favour, Join, JoinOrder, TreeId};
+use drydock_worktree::{CommitId, DetailedMerge, MergeRequest, Prefer, TreeId};
 
 use crate::fixture::Fixture;
 
@@ -48,16 +48,16 @@ impl Joiner {
         Joiner { fixture, base, ours, theirs }
     }
 
-    pub(crate) fn join(&self, favour: Favour) -> Join {
+    pub(crate) fn join(&self, favour: Prefer) -> DetailedMerge {
         let Joiner { base, ours, theirs, .. } = self;
-        self.fixture.open().join(&JoinOrder { base, ours, theirs, favour }).unwrap()
+        self.fixture.open().join(&MergeRequest { base, ours, theirs, favour }).unwrap()
     }
 
     /// Merges in favour of a side, and returns the files by path.
-    pub(crate) fn favour(&self, favour: Favour) -> BTreeMap<String, Listed> {
+    pub(crate) fn favour(&self, favour: Prefer) -> BTreeMap<String, Listed> {
         match self.join(favour) {
-            Join::Clean(tree) => self.listing(&tree),
-            Join::Conflict { files, .. } => panic!("{favour:?} should settle it: {files:?}"),
+            DetailedMerge::Clean(tree) => self.listing(&tree),
+            DetailedMerge::Conflict { files, .. } => panic!("{favour:?} should settle it: {files:?}"),
         }
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::thread;
 
-use drydock_worktree::{CommitId, GitError, Landing, Repository};
+use drydock_worktree::{CommitId, GitError, LandOutcome, Repository};
 
 use crate::fixture::{Fixture, land, read, write};
 
@@ -28,7 +28,7 @@ impl Scene {
         Scene { repository: fixture.open(), fixture, from, to }
     }
 
-    fn land(&self) -> Landing {
+    fn land(&self) -> LandOutcome {
         land(&self.repository, "main", &self.from, &self.to).unwrap()
     }
 
@@ -40,7 +40,7 @@ impl Scene {
     fn refuses(&self, expected: &[&str]) {
         let before = self.fixture.witness();
         match self.land() {
-            Landing::Dirty { worktree, paths } => {
+            LandOutcome::Dirty { worktree, paths } => {
                 assert_eq!(worktree, self.fixture.repo());
                 assert_eq!(paths, expected);
             }
@@ -65,18 +65,18 @@ fn a_branch_nobody_has_checked_out_just_moves() {
     let scene = Scene::new();
     scene.user(&["checkout", "-q", "-b", "other"]);
     let files = read(&scene.fixture.repo().join("a.txt"));
-    assert_eq!(scene.land(), Landing::Moved);
+    assert_eq!(scene.land(), LandOutcome::Moved);
     assert_eq!(scene.fixture.tip("main"), scene.to);
     assert_eq!(read(&scene.fixture.repo().join("a.txt")), files);
     assert_eq!(scene.fixture.status(&scene.fixture.repo()), "");
-    assert_eq!(scene.land(), Landing::Already);
+    assert_eq!(scene.land(), LandOutcome::Already);
 }
 
 #[test]
 fn a_detached_head_stays_where_it_is() {
     let scene = Scene::new();
     scene.user(&["checkout", "-q", "--detach"]);
-    assert_eq!(scene.land(), Landing::Moved);
+    assert_eq!(scene.land(), LandOutcome::Moved);
     assert_eq!(scene.fixture.head(&scene.fixture.repo()), scene.from);
     assert_eq!(scene.fixture.status(&scene.fixture.repo()), "");
 }
@@ -84,9 +84,9 @@ fn a_detached_head_stays_where_it_is() {
 #[test]
 fn a_checked_out_branch_moves_with_its_files() {
     let scene = Scene::new();
-    assert_eq!(scene.land(), Landing::Moved);
+    assert_eq!(scene.land(), LandOutcome::Moved);
     scene.has_landed();
-    assert_eq!(scene.land(), Landing::Already);
+    assert_eq!(scene.land(), LandOutcome::Already);
     let log = scene.user(&["reflog", "-1", "--format=%gs"]);
     assert_eq!(log, "drydock: land");
 }
@@ -97,7 +97,7 @@ fn a_linked_worktree_that_has_the_branch_moves_and_the_root_does_not() {
     scene.user(&["checkout", "-q", "-b", "other"]);
     let linked = scene.fixture.path("linked");
     scene.user(&["worktree", "add", "-q", "../linked", "main"]);
-    assert_eq!(scene.land(), Landing::Moved);
+    assert_eq!(scene.land(), LandOutcome::Moved);
     assert_eq!(read(&linked.join("a.txt")), "landed\n");
     assert_eq!(scene.fixture.status(&linked), "");
     assert_eq!(read(&scene.fixture.repo().join("a.txt")), "a\n");
@@ -111,7 +111,7 @@ fn edits_elsewhere_are_kept_staged_or_not() {
     scene.fixture.write("staged.txt", "staged\n");
     scene.user(&["add", "staged.txt"]);
     scene.fixture.write("untracked.txt", "u\n");
-    assert_eq!(scene.land(), Landing::Moved);
+    assert_eq!(scene.land(), LandOutcome::Moved);
     assert_eq!(scene.fixture.tip("main"), scene.to);
     assert_eq!(read(&scene.fixture.repo().join("dir/c.txt")), "mine\n");
     let status = scene.fixture.status(&scene.fixture.repo());
@@ -205,7 +205,7 @@ fn an_operation_under_way_is_not_disturbed() {
     let occupied = |expected: &str| {
         let before = scene.fixture.witness();
         match scene.land() {
-            Landing::Occupied { operation, .. } => {
+            LandOutcome::Occupied { operation, .. } => {
                 assert_eq!(operation, format!("a {expected} is in progress"))
             }
             other => panic!("{other:?}"),
@@ -221,7 +221,10 @@ fn an_operation_under_way_is_not_disturbed() {
     assert!(!{ rebase }.output().unwrap().status.success(), "it should conflict");
     let to = scene.fixture.build(&one, |folder| write(&folder.join("a.txt"), "landed\n"));
     let landing = land(&scene.repository, "main", &one, &to).unwrap();
-    assert!(matches!(landing, Landing::Occupied { operation: "a rebase is in progress", .. }), "{landing:?}");
+    assert!(
+        matches!(landing, LandOutcome::Occupied { operation: "a rebase is in progress", .. }),
+        "{landing:?}"
+    );
     assert_eq!(scene.fixture.tip("main"), one);
 }
 
@@ -235,7 +238,7 @@ fn an_index_held_by_the_users_git_is_a_transient_error() {
     assert!(matches!(error, GitError::IndexLocked { .. }) && error.is_transient(), "{error:?}");
     assert_eq!(before, scene.fixture.witness());
     fs::remove_file(lock).unwrap();
-    assert_eq!(scene.land(), Landing::Moved);
+    assert_eq!(scene.land(), LandOutcome::Moved);
 }
 
 #[test]
@@ -248,7 +251,7 @@ fn a_ref_held_by_the_users_git_leaves_the_files() {
     assert!(matches!(error, GitError::RefLocked { .. }) && error.is_transient(), "{error:?}");
     assert_eq!(before, scene.fixture.witness());
     fs::remove_file(lock).unwrap();
-    assert_eq!(scene.land(), Landing::Moved);
+    assert_eq!(scene.land(), LandOutcome::Moved);
     scene.has_landed();
 }
 
@@ -258,17 +261,17 @@ fn a_branch_that_moved_or_went_is_stale() {
     scene.fixture.write("dir/c.txt", "newer\n");
     let newer = scene.fixture.commit_all("newer");
     let before = scene.fixture.witness();
-    assert_eq!(scene.land(), Landing::Stale { found: Some(newer) });
+    assert_eq!(scene.land(), LandOutcome::Stale { found: Some(newer) });
     assert_eq!(before, scene.fixture.witness());
     let gone = land(&scene.repository, "gone", &scene.from, &scene.to).unwrap();
-    assert_eq!(gone, Landing::Stale { found: None });
+    assert_eq!(gone, LandOutcome::Stale { found: None });
 }
 
 #[test]
 fn a_landing_that_would_drop_commits_is_an_error() {
     let scene = Scene::new();
     let side = scene.fixture.build(&scene.from, |folder| write(&folder.join("x"), "x"));
-    assert_eq!(scene.land(), Landing::Moved);
+    assert_eq!(scene.land(), LandOutcome::Moved);
     let error = land(&scene.repository, "main", &scene.to, &side).unwrap_err();
     assert!(matches!(error, GitError::NotForward { .. }), "{error:?}");
     scene.has_landed();
@@ -319,9 +322,9 @@ fn a_landing_cut_short_anywhere_is_completed_by_the_next() {
     for (name, cut) in cuts {
         let scene = Scene::new();
         cut(&scene);
-        assert_eq!(scene.land(), Landing::Moved, "{name}");
+        assert_eq!(scene.land(), LandOutcome::Moved, "{name}");
         scene.has_landed();
-        assert_eq!(scene.land(), Landing::Already, "{name}");
+        assert_eq!(scene.land(), LandOutcome::Already, "{name}");
     }
 }
 
@@ -349,7 +352,7 @@ fn a_file_that_becomes_a_directory_and_the_reverse_land_also_when_cut_short() {
             }
             _ => {}
         }
-        assert_eq!(land(&fixture.open(), "main", &from, &to).unwrap(), Landing::Moved, "{cut}");
+        assert_eq!(land(&fixture.open(), "main", &from, &to).unwrap(), LandOutcome::Moved, "{cut}");
         assert_eq!(fixture.status(&fixture.repo()), "", "{cut}");
         assert_eq!(read(&fixture.repo().join("dir")), "a file\n");
     }
@@ -373,8 +376,9 @@ fn of_two_landers_one_moves_the_branch_and_the_other_is_stale() {
             (one.join().unwrap(), two.join().unwrap())
         });
         let winner = scene.fixture.tip("main");
-        let stale = Landing::Stale { found: Some(winner.clone()) };
-        let expected = if winner == scene.to { (Landing::Moved, stale) } else { (stale, Landing::Moved) };
+        let stale = LandOutcome::Stale { found: Some(winner.clone()) };
+        let expected =
+            if winner == scene.to { (LandOutcome::Moved, stale) } else { (stale, LandOutcome::Moved) };
         assert_eq!((one, two), expected);
         assert_eq!(scene.fixture.status(&scene.fixture.repo()), "");
     }
@@ -388,12 +392,12 @@ fn nothing_lands_under_a_revoked_permit() {
         scene.user(&["checkout", "-q", "-B", checked_out]);
         let permit = "refs/drydock/intent/plan/run";
         let land = || scene.repository.land("main", &scene.from, &scene.to, permit).unwrap();
-        assert_eq!(land(), Landing::Revoked, "no permit, {checked_out} checked out");
+        assert_eq!(land(), LandOutcome::Revoked, "no permit, {checked_out} checked out");
         scene.repository.ref_create(permit, &scene.from).unwrap();
-        assert_eq!(land(), Landing::Revoked, "a permit for another commit, {checked_out} checked out");
+        assert_eq!(land(), LandOutcome::Revoked, "a permit for another commit, {checked_out} checked out");
         assert_eq!(scene.repository.branch_tip("main").unwrap(), Some(scene.from.clone()));
         scene.repository.ref_delete(permit, &scene.from).unwrap();
         scene.repository.ref_create(permit, &scene.to).unwrap();
-        assert_eq!(land(), Landing::Moved);
+        assert_eq!(land(), LandOutcome::Moved);
     }
 }

@@ -1,6 +1,6 @@
 //! Merges that touch no file.
 
-use drydock_worktree::{GitError, Merge};
+use drydock_worktree::{GitError, MergeOutcome};
 
 use crate::fixture::{Fixture, ada, write};
 
@@ -12,7 +12,7 @@ fn a_clean_merge_is_a_tree_with_both_sides_and_touches_nothing() {
     let theirs = fixture.build(&base, |folder| write(&folder.join("b.txt"), "theirs\n"));
     let repository = fixture.open();
     let before = fixture.witness();
-    let Merge::Clean(tree) = repository.merge(&base, &ours, &theirs).unwrap() else {
+    let MergeOutcome::Clean(tree) = repository.merge(&base, &ours, &theirs).unwrap() else {
         panic!("no conflict here")
     };
     let parents = [ours.clone(), theirs.clone()];
@@ -40,12 +40,12 @@ fn a_conflict_names_its_paths_and_leaves_every_byte() {
     });
     let before = fixture.witness();
     match fixture.open().merge(&base, &ours, &theirs).unwrap() {
-        Merge::Conflict { paths, messages } => {
+        MergeOutcome::Conflict { paths, messages } => {
             assert_eq!(paths, ["a.txt", "b.txt"]);
             assert!(messages.contains("CONFLICT (content): Merge conflict in a.txt"), "{messages}");
             assert!(!messages.contains("Auto-merging"), "{messages}");
         }
-        Merge::Clean(_) => panic!("this is a conflict"),
+        MergeOutcome::Clean(_) => panic!("this is a conflict"),
     }
     assert_eq!(before, fixture.witness());
 }

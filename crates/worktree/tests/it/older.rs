@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use drydock_worktree::{Favour, Git, GitVersion, Join, JoinOrder, Merge, Repository};
+use drydock_worktree::{DetailedMerge, Git, GitVersion, MergeOutcome, MergeRequest, Prefer, Repository};
 
 use crate::fixture::{Fixture, write};
 use crate::scene::Scene;
@@ -55,8 +55,8 @@ fn an_older_git_merges_by_the_same_base() {
     for (base, ours, theirs) in merges {
         let merged = |repository: &Repository| repository.merge(base, ours, theirs).unwrap();
         assert_eq!(merged(&older), merged(&newer), "{base} {ours} {theirs}");
-        let order = |favour| JoinOrder { base, ours, theirs, favour };
-        for favour in [Favour::Neither, Favour::Ours] {
+        let order = |favour| MergeRequest { base, ours, theirs, favour };
+        for favour in [Prefer::Neither, Prefer::Ours] {
             let joined = |repository: &Repository| repository.join(&order(favour)).unwrap();
             assert_eq!(joined(&older), joined(&newer), "{base} {ours} {theirs} {favour:?}");
         }
@@ -65,11 +65,11 @@ fn an_older_git_merges_by_the_same_base() {
     let error = older.merge(&first, &third, &nothing).unwrap_err().to_string();
     assert!(error.contains(nothing.as_str()) && !error.contains("hint:"), "{error}");
     let taken_back = older.merge(&second, &third, &first).unwrap();
-    let Merge::Clean(tree) = taken_back else { panic!("{taken_back:?}") };
+    let MergeOutcome::Clean(tree) = taken_back else { panic!("{taken_back:?}") };
     let show = |path: &str| fixture.user(&["show", &format!("{tree}:{path}")], &fixture.repo());
     assert_eq!((show("a.txt"), show("b.txt")), ("a".to_owned(), "third".to_owned()));
-    let Join::Conflict { files, .. } = older
-        .join(&JoinOrder { base: &first, ours: &third, theirs: &clashing, favour: Favour::Neither })
+    let DetailedMerge::Conflict { files, .. } = older
+        .join(&MergeRequest { base: &first, ours: &third, theirs: &clashing, favour: Prefer::Neither })
         .unwrap()
     else {
         panic!("both changed a.txt")

@@ -133,7 +133,7 @@ fn a_repository_of_sha256_objects_works_all_the_way() {
     let captured = checkout.capture(&base, "change", &crate::fixture::ada()).unwrap();
     checkout.branch_set(&captured.commit).unwrap();
     let landing = land(&repository, "main", &base, &captured.commit).unwrap();
-    assert_eq!(landing, drydock_worktree::Landing::Moved);
+    assert_eq!(landing, drydock_worktree::LandOutcome::Moved);
     assert_eq!(crate::fixture::read(&fixture.repo().join("a.txt")), "b\n");
     assert_eq!(fixture.status(&fixture.repo()), "");
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::time::Duration;
 
 use drydock_domain::Uncommitted;
-use drydock_worktree::{GitError, PinDropped, PinOrder, Restored};
+use drydock_worktree::{BackupRequest, GitError, PinDropped, RestoreOutcome};
 
 use crate::child;
 use crate::fixture::{ada, write};
@@ -85,13 +85,15 @@ fn a_pin_comes_back_as_a_branch_that_did_not_exist() {
     scene.remote_commit("a.txt", "theirs\n", "theirs");
     assert_eq!(scene.sync().name(), "recovered_by_reset");
     let repository = scene.repository();
-    let Restored::Created { commit } = repository.pin_restore("p/1", "back").unwrap() else { panic!("new") };
+    let RestoreOutcome::Created { commit } = repository.pin_restore("p/1", "back").unwrap() else {
+        panic!("new")
+    };
     assert_eq!(scene.fixture.tip("back"), commit);
     let show = |what: &str| scene.fixture.user(&["show", &format!("back:{what}")], &scene.fixture.repo());
     assert_eq!((show("a.txt"), show("new.txt")), ("mine".to_owned(), "new".to_owned()));
     let again = repository.pin_restore("p/1", "main").unwrap();
-    assert_eq!(again, Restored::BranchExists { at: scene.base.clone() });
-    assert_eq!(repository.pin_restore("p/7", "other").unwrap(), Restored::NoSuchPin);
+    assert_eq!(again, RestoreOutcome::BranchExists { at: scene.base.clone() });
+    assert_eq!(repository.pin_restore("p/7", "other").unwrap(), RestoreOutcome::NoSuchPin);
 }
 
 /// N4: breaks when a backup is removed that keeps unique content, or one without unique content stays.
@@ -103,7 +105,7 @@ fn a_pin_goes_when_all_it_keeps_is_elsewhere_or_by_a_word() {
     assert_eq!(scene.sync().name(), "recovered_by_reset");
     let repository = scene.repository();
     let signature = ada();
-    let order = PinOrder { plan: "p", run: None, reason: "reachable", signature: &signature };
+    let order = BackupRequest { plan: "p", run: None, reason: "reachable", signature: &signature };
     let reachable = repository.pin_branch(&order, &scene.base).unwrap();
     let PinDropped::Gone(_) = repository.pin_drop(&reachable.name, false).unwrap() else {
         panic!("it stays")
@@ -130,7 +132,7 @@ fn a_plans_own_refs_are_no_copies() {
     let scene = Scene::pushed();
     let mine = scene.commit("a.txt", "mine\n", "mine");
     let signature = ada();
-    let order = PinOrder { plan: "p", run: None, reason: "kept", signature: &signature };
+    let order = BackupRequest { plan: "p", run: None, reason: "kept", signature: &signature };
     let repository = scene.repository();
     let pin = repository.pin_branch(&order, &mine).unwrap();
     let refer = |name: &str| scene.fixture.user(&["update-ref", name, mine.as_str()], &scene.fixture.repo());
@@ -161,7 +163,7 @@ fn a_plans_own_refs_are_no_copies() {
 fn the_same_is_pinned_once() {
     let scene = Scene::new();
     let signature = ada();
-    let order = PinOrder { plan: "p", run: None, reason: "first", signature: &signature };
+    let order = BackupRequest { plan: "p", run: None, reason: "first", signature: &signature };
     let repository = scene.repository();
     let first = repository.pin_branch(&order, &scene.base).unwrap();
     assert_eq!(repository.pin_branch(&order, &scene.base).unwrap(), first);

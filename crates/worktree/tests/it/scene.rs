@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use drydock_domain::{OnDivergence, Publish, SyncOutcome};
-use drydock_worktree::{Checkout, CommitId, PinOrder, Repository, Signature, SyncOrder};
+use drydock_worktree::{BackupRequest, Checkout, CommitId, Repository, Signature, SyncRequest};
 
 use crate::fixture::{Fixture, ada, write};
 
@@ -57,14 +57,14 @@ impl Scene {
         self.sync_with(|_| {})
     }
 
-    pub(crate) fn sync_with<'a>(&'a self, change: impl FnOnce(&mut SyncOrder<'a>)) -> SyncOutcome {
+    pub(crate) fn sync_with<'a>(&'a self, change: impl FnOnce(&mut SyncRequest<'a>)) -> SyncOutcome {
         let mut order = self.order();
         change(&mut order);
         self.repository().sync(&order)
     }
 
-    pub(crate) fn order(&self) -> SyncOrder<'_> {
-        SyncOrder {
+    pub(crate) fn order(&self) -> SyncRequest<'_> {
+        SyncRequest {
             branch: BRANCH,
             base: &self.base,
             target: "main",
@@ -73,7 +73,7 @@ impl Scene {
             on_divergence: OnDivergence::Recover,
             publish: Publish::Yes,
             replaces: None,
-            pin: PinOrder { plan: "p", run: Some("r"), reason: "sync", signature: &self.signature },
+            pin: BackupRequest { plan: "p", run: Some("r"), reason: "sync", signature: &self.signature },
         }
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use drydock_worktree::{Git, Landing, Merge, Repository};
+use drydock_worktree::{Git, LandOutcome, MergeOutcome, Repository};
 
 use crate::fixture::{Fixture, ada, land, read, write};
 
@@ -36,7 +36,7 @@ fn a_merge_whose_git_was_killed_is_made_again() {
     let base = fixture.tip("main");
     let ours = fixture.build(&base, |folder| write(&folder.join("ours.txt"), "ours\n"));
     let (repository, count) = dying(&fixture, "merge-tree", "true", 1);
-    assert!(matches!(repository.merge(&base, &base, &ours).unwrap(), Merge::Clean(_)));
+    assert!(matches!(repository.merge(&base, &base, &ours).unwrap(), MergeOutcome::Clean(_)));
     assert_eq!(calls(&count), 2);
     let (repository, count) = dying(&fixture, "merge-tree", "true", 9);
     let error = repository.merge(&base, &base, &ours).unwrap_err();
@@ -64,7 +64,7 @@ fn a_landing_whose_git_was_killed_after_it_wrote_files_lands() {
     let from = fixture.tip("main");
     let to = fixture.build(&from, |folder| write(&folder.join("a.txt"), "landed\n"));
     let (repository, _) = dying(&fixture, "read-tree", "echo landed >a.txt", 1);
-    assert_eq!(land(&repository, "main", &from, &to).unwrap(), Landing::Moved);
+    assert_eq!(land(&repository, "main", &from, &to).unwrap(), LandOutcome::Moved);
     assert_eq!(fixture.status(&fixture.repo()), "");
     assert_eq!(read(&fixture.repo().join("a.txt")), "landed\n");
 }
@@ -79,7 +79,7 @@ fn a_branch_that_the_killed_git_had_moved_is_landed() {
     let intent = "refs/drydock/intent/p/r";
     fixture.open().ref_create(intent, &to).unwrap();
     let (repository, _) = dying(&fixture, "update-ref", "REAL \"$@\"", 1);
-    assert_eq!(repository.land("main", &from, &to, intent).unwrap(), Landing::Moved);
+    assert_eq!(repository.land("main", &from, &to, intent).unwrap(), LandOutcome::Moved);
     assert_eq!(fixture.tip("main"), to);
 }
 
