@@ -15,19 +15,19 @@ use crate::error::StartError;
 use crate::failure_report;
 use crate::keeper::wire::Exit;
 use crate::liveness::{self, Watched};
-use crate::mcp::{self, Door};
-use crate::output::{Drain, Kept, Lines, Sink};
+use crate::mcp::{self, RunSocket};
+use crate::output::{Drain, KeptOutput, LineSplitter, SignalSink};
 use crate::sandbox::{Resource, Resources};
 use crate::secret::Secrets;
-use crate::signal::{Signal, Stream};
-use crate::supervise::{self, End, Ends, Launch};
+use crate::signal::{OutputStream, Signal};
+use crate::supervise::{self, Launch, ProcessEnd, StopConditions};
 
 /// Maximum amount of a shell command's output that is forwarded. A command may print more; writing all of it
 /// would wear out disks.
 const PASSED_MAX: u64 = 256 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct RunLimits {
     pub(crate) timeout: Duration,
     pub(crate) output_max: u64,
     pub(crate) resources: Resources,
@@ -48,11 +48,11 @@ pub(crate) enum OnStall {
 pub(crate) async fn listen(
     launcher: &[OsString],
     launch: Launch,
-    limits: Limits,
+    limits: RunLimits,
     signals: mpsc::Sender<Signal>,
     stop: CancellationToken,
     secrets: Secrets,
-    door: Option<&Door>,
+    door: Option<&RunSocket>,
 ) -> Result<Ending, StartError> {
     if stop.is_cancelled() {
         return Ok(Ending::Stopped);
@@ -64,9 +64,10 @@ pub(crate) async fn listen(
     let stdout = child.stdout.take().expect("standard output was asked for as a pipe in this function");
     let stderr = child.stderr.take().expect("standard error was asked for as a pipe in this function");
     let (hurry, over) = (stop.child_token(), CancellationToken::new());
-    let sink = Sink::new(signals, limits.output_max, hurry.clone(), secrets).reporting(failure_patterns);
+    let sink =
+        SignalSink::new(signals, limits.output_max, hurry.clone(), secrets).reporting(failure_patterns);
     let stalled = CancellationToken::new();
-    let ends = Ends {
+    let ends = StopConditions {
         stop: &stop,
         timeout: limits.timeout,
         exceeded: sink.exceeded(),
@@ -78,20 +79,20 @@ pub(crate) async fn listen(
     let (end, (), (), (), ()) = tokio::join!(
         kept.finish(ends),
         liveness::watch(watched, &over),
-        sink.pump(stdout, Stream::Stdout, &over),
-        sink.pump(stderr, Stream::Stderr, &over),
+        sink.pump(stdout, OutputStream::Stdout, &over),
+        sink.pump(stderr, OutputStream::Stderr, &over),
         mcp::attend(door, &sink, &over),
     );
     // An agent may flood us and exit before it is stopped; its exit status is irrelevant then.
     let end = match end {
-        End::Itself(_) if sink.exceeded().is_cancelled() => End::Exceeded,
+        ProcessEnd::Itself(_) if sink.exceeded().is_cancelled() => ProcessEnd::Exceeded,
         other => other,
     };
     // The exit code shows only that something failed; the report shows the cause. With exit code 0, only a
     // report in the agent's last message counts.
     let report = match end {
-        End::Itself(Exit::Code(0)) => sink.report(),
-        End::Itself(Exit::Code(_)) => sink.report_in_tail(),
+        ProcessEnd::Itself(Exit::Code(0)) => sink.report(),
+        ProcessEnd::Itself(Exit::Code(_)) => sink.report_in_tail(),
         _ => None,
     };
     Ok(match report {
@@ -123,15 +124,21 @@ pub(crate) async fn collect(
     // time.
     let exceeded = CancellationToken::new();
     let stalled = CancellationToken::new();
-    let ends =
-        Ends { stop: &stop, timeout, exceeded: &exceeded, stalled: &stalled, hurry: &hurry, over: &over };
+    let ends = StopConditions {
+        stop: &stop,
+        timeout,
+        exceeded: &exceeded,
+        stalled: &stalled,
+        hurry: &hurry,
+        over: &over,
+    };
     let secrets = heard.as_ref().map(|(_, secrets)| secrets.clone()).unwrap_or_default();
-    let mut end_of_output = Kept::without(secrets);
+    let mut end_of_output = KeptOutput::without(secrets);
     let collecting = async {
         let mut drain = Drain::new(output, &over);
         let mut heard = heard.map(|(signals, secrets)| {
-            let lines = Lines::new(secrets.clone());
-            (Sink::new(signals, u64::MAX, hurry.clone(), secrets), lines)
+            let lines = LineSplitter::new(secrets.clone());
+            (SignalSink::new(signals, u64::MAX, hurry.clone(), secrets), lines)
         });
         let mut passed = 0_u64;
         while let Some(chunk) = drain.next().await {
@@ -145,12 +152,12 @@ pub(crate) async fn collect(
             sink.log(lines.rest().into_iter().collect()).await;
             if passed > PASSED_MAX {
                 let line = format!("[{} more bytes are not in this log]", passed - PASSED_MAX);
-                sink.tell(Signal::Log { stream: Stream::Stdout, line }).await;
+                sink.tell(Signal::Log { stream: OutputStream::Stdout, line }).await;
             }
         }
     };
     let (end, ()) = tokio::join!(kept.finish(ends), collecting);
-    let limits = Limits {
+    let limits = RunLimits {
         timeout,
         output_max: u64::MAX,
         resources,
@@ -167,16 +174,16 @@ fn shared_pipe() -> io::Result<(Receiver, Stdio, Stdio)> {
     Ok((Receiver::from_owned_fd(reader.into())?, writer.into(), second.into()))
 }
 
-pub(crate) fn ending(end: End, limits: Limits, tail: String) -> Ending {
+pub(crate) fn ending(end: ProcessEnd, limits: RunLimits, tail: String) -> Ending {
     match end {
-        End::Itself(Exit::Code(0)) => Ending::Finished,
-        End::Itself(Exit::Code(code)) => Ending::Failed { code, tail },
-        End::Itself(Exit::Signal(signal)) => Ending::Killed { signal, tail },
-        End::Stopped => Ending::Stopped,
-        End::Stalled => Ending::Stalled { quiet: limits.stall_after.saturating_mul(2), tail },
-        End::TimedOut => Ending::TimedOut { after: limits.timeout, tail },
-        End::Exceeded => Ending::OutputExceeded { limit: limits.output_max },
-        End::Greedy(what) => {
+        ProcessEnd::Itself(Exit::Code(0)) => Ending::Finished,
+        ProcessEnd::Itself(Exit::Code(code)) => Ending::Failed { code, tail },
+        ProcessEnd::Itself(Exit::Signal(signal)) => Ending::Killed { signal, tail },
+        ProcessEnd::Stopped => Ending::Stopped,
+        ProcessEnd::Stalled => Ending::Stalled { quiet: limits.stall_after.saturating_mul(2), tail },
+        ProcessEnd::TimedOut => Ending::TimedOut { after: limits.timeout, tail },
+        ProcessEnd::Exceeded => Ending::OutputExceeded { limit: limits.output_max },
+        ProcessEnd::Greedy(what) => {
             let max = match what {
                 Resource::Memory => limits.resources.memory_max.unwrap_or(u64::MAX),
                 Resource::Processes => limits.resources.processes_max,

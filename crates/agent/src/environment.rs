@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::error::StartError;
 use crate::mcp::{SECRET, SOCKET};
 use crate::spec::AgentSpec;
-use crate::task::{RunDirs, Task};
+use crate::task::{AgentTask, RunDirs};
 
 /// A complete environment; nothing else is inherited.
 pub(crate) type Environment = BTreeMap<OsString, OsString>;
@@ -65,7 +65,7 @@ pub(crate) fn base(temp: &Path) -> Environment {
 /// Configured variables override the base, so an agent that needs the real `HOME` can be given it.
 pub(crate) fn of_agent(
     spec: &AgentSpec,
-    task: &Task,
+    task: &AgentTask,
     task_json: &str,
     dirs: &RunDirs,
 ) -> (Environment, Option<PathBuf>) {

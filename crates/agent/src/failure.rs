@@ -19,13 +19,13 @@ pub enum ModelFailure {
 
 /// Classification of the end of a run, for retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nature {
+pub enum EndingKind {
     /// The work was done.
     Success,
     /// Drydock stopped the run.
     Stopped,
     /// A retry may succeed without any correction.
-    Transient(Passing),
+    Transient(TransientCause),
     /// A retry would fail again; something must be corrected first.
     Permanent,
 }
@@ -33,7 +33,7 @@ pub enum Nature {
 /// The cause of a transient failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Passing {
+pub enum TransientCause {
     /// The agent exited with an error, was killed by a signal, or its model's service failed.
     Crash,
     /// The system could not start it, for example because of too many processes.
@@ -44,20 +44,22 @@ pub enum Passing {
     RateLimit,
 }
 
-impl Nature {
+impl EndingKind {
     /// Classifies the end of an agent's run.
-    pub fn of(ended: &Result<Ending, StartError>) -> Nature {
+    pub fn of(ended: &Result<Ending, StartError>) -> EndingKind {
         match ended {
-            Ok(Ending::Finished) => Nature::Success,
-            Ok(Ending::Stopped) => Nature::Stopped,
+            Ok(Ending::Finished) => EndingKind::Success,
+            Ok(Ending::Stopped) => EndingKind::Stopped,
             Ok(
                 Ending::Failed { .. }
                 | Ending::Killed { .. }
                 | Ending::ModelFailed { cause: ModelFailure::Service, .. },
-            ) => Nature::Transient(Passing::Crash),
-            Ok(Ending::Stalled { .. }) => Nature::Transient(Passing::Stall),
-            Ok(Ending::RateLimited { .. }) => Nature::Transient(Passing::RateLimit),
-            Err(StartError::Refused { .. } | StartError::Keeper { .. }) => Nature::Transient(Passing::Start),
+            ) => EndingKind::Transient(TransientCause::Crash),
+            Ok(Ending::Stalled { .. }) => EndingKind::Transient(TransientCause::Stall),
+            Ok(Ending::RateLimited { .. }) => EndingKind::Transient(TransientCause::RateLimit),
+            Err(StartError::Refused { .. } | StartError::Keeper { .. }) => {
+                EndingKind::Transient(TransientCause::Start)
+            }
             // Over a limit, refused or invalid; program missing or configuration wrong.
             Ok(
                 Ending::TimedOut { .. }
@@ -73,7 +75,7 @@ impl Nature {
                 | StartError::Directory { .. }
                 | StartError::Environment { .. }
                 | StartError::Sandbox { .. },
-            ) => Nature::Permanent,
+            ) => EndingKind::Permanent,
         }
     }
 }

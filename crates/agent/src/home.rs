@@ -24,12 +24,12 @@ const FILE_MAX: u64 = 1024 * 1024;
 /// Copied files, removed on drop.
 #[derive(Debug, Default)]
 pub(crate) struct HomeFiles {
-    copies: Vec<Copied>,
+    copies: Vec<CopiedFile>,
 }
 
 /// A copy: its directory, and its name there.
 #[derive(Debug)]
-struct Copied {
+struct CopiedFile {
     directory: OwnedFd,
     name: OsString,
 }
@@ -61,7 +61,7 @@ impl HomeFiles {
 
 impl Drop for HomeFiles {
     fn drop(&mut self) {
-        for Copied { directory, name } in &self.copies {
+        for CopiedFile { directory, name } in &self.copies {
             if let Err(error) = unlinkat(directory, name, AtFlags::empty()) {
                 tracing::debug!(error = %told(&error), ?name, "a copied file was already removed");
             }
@@ -69,7 +69,7 @@ impl Drop for HomeFiles {
     }
 }
 
-fn copy(from: &Path, home: &Path, file: &Path) -> io::Result<Copied> {
+fn copy(from: &Path, home: &Path, file: &Path) -> io::Result<CopiedFile> {
     let mut content = Vec::new();
     fs::File::open(from)?.take(FILE_MAX + 1).read_to_end(&mut content)?;
     if content.len() as u64 > FILE_MAX {
@@ -93,7 +93,7 @@ fn copy(from: &Path, home: &Path, file: &Path) -> io::Result<Copied> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let copy = openat(&directory, &name, flags, Mode::from_raw_mode(0o600))?;
     File::from(copy).write_all(&content)?;
-    Ok(Copied { directory, name })
+    Ok(CopiedFile { directory, name })
 }
 
 #[cfg(test)]

@@ -17,9 +17,9 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::command::{Limits, OnStall};
+use crate::command::{OnStall, RunLimits};
 use crate::keeper::processes;
-use crate::output::Sink;
+use crate::output::SignalSink;
 use crate::signal::Signal;
 
 /// Number of samples within `stall_after`.
@@ -38,15 +38,15 @@ const FILES_MAX: usize = 10_000;
 pub(crate) struct Watched<'a> {
     pub(crate) keeper: Option<u32>,
     pub(crate) worktree: &'a Path,
-    pub(crate) output: &'a Sink,
-    pub(crate) limits: Limits,
+    pub(crate) output: &'a SignalSink,
+    pub(crate) limits: RunLimits,
     /// Cancelled by [`watch`] if the run must be stopped.
     pub(crate) stalled: &'a CancellationToken,
 }
 
 /// One sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Seen {
+struct LivenessSample {
     written: u64,
     computed: Duration,
     at: Instant,
@@ -54,7 +54,7 @@ struct Seen {
 
 /// Watches a run until it ends, or until no further reaction to a stall is due.
 pub(crate) async fn watch(watched: Watched<'_>, over: &CancellationToken) {
-    let Limits { stall_after, on_stall, .. } = watched.limits;
+    let RunLimits { stall_after, on_stall, .. } = watched.limits;
     let pause = (stall_after / LOOKS).clamp(LOOK_SHORTEST, LOOK_LONGEST);
     let mut last = watched.look().await;
     let mut newest = watched.newest_change().await;
@@ -111,7 +111,7 @@ impl Load {
 
     /// Adds a sample. Returns true if the processes used enough CPU time in it, and on average over all kept
     /// samples.
-    fn is_busy(&mut self, last: Seen, now: Seen) -> bool {
+    fn is_busy(&mut self, last: LivenessSample, now: LivenessSample) -> bool {
         // The total can shrink: the CPU time of a process that is not waited for is lost when it ends.
         let newest = (now.at.duration_since(last.at), now.computed.saturating_sub(last.computed));
         self.looks.push_back(newest);
@@ -125,10 +125,14 @@ impl Load {
 }
 
 impl Watched<'_> {
-    async fn look(&self) -> Seen {
+    async fn look(&self) -> LivenessSample {
         let keeper = self.keeper;
         let computed = blocking(move || keeper.map(processes::computed_below)).await.flatten();
-        Seen { written: self.output.written(), computed: computed.unwrap_or_default(), at: Instant::now() }
+        LivenessSample {
+            written: self.output.written(),
+            computed: computed.unwrap_or_default(),
+            at: Instant::now(),
+        }
     }
 
     async fn newest_change(&self) -> Option<SystemTime> {
@@ -167,7 +171,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 
 #[cfg(test)]
 mod tests {
-    use super::{Load, Seen};
+    use super::{LivenessSample, Load};
     use std::time::Duration;
     use tokio::time::Instant;
 
@@ -176,11 +180,11 @@ mod tests {
     fn busy(computed_ms: &[u64]) -> Vec<usize> {
         let (start, pause) = (Instant::now(), Duration::from_secs(2));
         let mut load = Load::over(pause);
-        let mut last = Seen { written: 0, computed: Duration::ZERO, at: start };
+        let mut last = LivenessSample { written: 0, computed: Duration::ZERO, at: start };
         let mut found = Vec::new();
         for (number, ms) in computed_ms.iter().enumerate() {
             let computed = last.computed + Duration::from_millis(*ms);
-            let now = Seen { written: 0, computed, at: last.at + pause };
+            let now = LivenessSample { written: 0, computed, at: last.at + pause };
             if load.is_busy(last, now) {
                 found.push(number);
             }

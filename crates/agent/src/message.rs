@@ -85,7 +85,7 @@ pub enum Message {
     /// A reviewer's verdict on the work.
     Verdict {
         /// Ack or refuse.
-        verdict: Opinion,
+        verdict: VerdictKind,
         /// The reviewed version, if the reviewer names it; a number is converted to text.
         #[serde(default, deserialize_with = "text_or_number")]
         version: Option<String>,
@@ -107,7 +107,7 @@ pub struct AskOption {
 /// The kind of a reviewer's verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Opinion {
+pub enum VerdictKind {
     /// The work may continue.
     Ack,
     /// The work must not continue as it is.
@@ -134,28 +134,28 @@ impl Message {
 
 /// The result of parsing a line of standard output.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Reading {
+pub(crate) enum ParsedLine {
     Log,
     Message(Message),
     Garbled { reason: String },
 }
 
 /// Parses one line of standard output.
-pub(crate) fn read(line: &str) -> Reading {
+pub(crate) fn read(line: &str) -> ParsedLine {
     let text = line.trim();
     if !text.starts_with('{') {
-        return Reading::Log;
+        return ParsedLine::Log;
     }
     match serde_json::from_str::<Value>(text) {
         Ok(value) if value.get("drydock").is_some() => match from_value(value) {
-            Ok(message) => Reading::Message(message),
-            Err(reason) => Reading::Garbled { reason },
+            Ok(message) => ParsedLine::Message(message),
+            Err(reason) => ParsedLine::Garbled { reason },
         },
-        Ok(_) => Reading::Log,
+        Ok(_) => ParsedLine::Log,
         Err(error) if claims_to_be_a_message(text) => {
-            Reading::Garbled { reason: format!("not valid JSON: {error}") }
+            ParsedLine::Garbled { reason: format!("not valid JSON: {error}") }
         }
-        Err(_) => Reading::Log,
+        Err(_) => ParsedLine::Log,
     }
 }
 
@@ -287,19 +287,19 @@ fn text_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<S
 
 #[cfg(test)]
 mod tests {
-    use super::{Message, Opinion, Reading, means_to_ask, read};
+    use super::{Message, ParsedLine, VerdictKind, means_to_ask, read};
     use serde_json::json;
 
     fn message(line: &str) -> Message {
         match read(line) {
-            Reading::Message(message) => message,
+            ParsedLine::Message(message) => message,
             other => panic!("{line}: {other:?}"),
         }
     }
 
     fn reason(line: &str) -> String {
         match read(line) {
-            Reading::Garbled { reason } => reason,
+            ParsedLine::Garbled { reason } => reason,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(
             message(r#"{"drydock":"verdict","verdict":"refuse","version":3,"reason":"no tests"}"#),
             Message::Verdict {
-                verdict: Opinion::Refuse,
+                verdict: VerdictKind::Refuse,
                 version: Some("3".into()),
                 reason: Some("no tests".into())
             }
@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn what_was_not_meant_as_a_message_is_log() {
         for line in ["", "hello", "{", r#"{"level":"info"}"#, r#"["drydock"]"#, r#"see "drydock": {}"#] {
-            assert_eq!(read(line), Reading::Log, "{line}");
+            assert_eq!(read(line), ParsedLine::Log, "{line}");
         }
     }
 }

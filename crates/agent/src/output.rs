@@ -12,10 +12,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure_report::FailurePatterns;
-use crate::message::{self, Reading};
+use crate::message::{self, ParsedLine};
 use crate::reply::Reply;
 use crate::secret::Secrets;
-use crate::signal::{Activity, Signal, Stream};
+use crate::signal::{Activity, OutputStream, Signal};
 
 /// Maximum length of a forwarded line; the rest of a longer line is counted and dropped.
 const LINE_MAX: usize = 64 * 1024;
@@ -79,7 +79,7 @@ struct Last {
 }
 
 /// Receives the lines of one agent: forwards them to the caller, keeps the tail and counts against the limit.
-pub(crate) struct Sink {
+pub(crate) struct SignalSink {
     signals: mpsc::Sender<Signal>,
     /// Cancelled when the run is being stopped: from then on nothing waits for a slow receiver.
     hurry: CancellationToken,
@@ -93,7 +93,7 @@ pub(crate) struct Sink {
     last: Mutex<Last>,
 }
 
-impl Sink {
+impl SignalSink {
     pub(crate) fn new(
         signals: mpsc::Sender<Signal>,
         limit: u64,
@@ -174,8 +174,13 @@ impl Sink {
     }
 
     /// Forwards everything that `from` writes, line by line, at the receiver's pace.
-    pub(crate) async fn pump<R: AsyncRead + Unpin>(&self, from: R, stream: Stream, over: &CancellationToken) {
-        let mut lines = Lines::new(self.secrets.clone());
+    pub(crate) async fn pump<R: AsyncRead + Unpin>(
+        &self,
+        from: R,
+        stream: OutputStream,
+        over: &CancellationToken,
+    ) {
+        let mut lines = LineSplitter::new(self.secrets.clone());
         let mut drain = Drain::new(from, over);
         while let Some(chunk) = drain.next().await {
             if self.exceeded.is_cancelled() {
@@ -195,9 +200,9 @@ impl Sink {
     }
 
     /// Sends lines that are not messages.
-    pub(crate) async fn log(&self, lines: Vec<Line>) {
+    pub(crate) async fn log(&self, lines: Vec<OutputLine>) {
         for line in lines {
-            self.tell(Signal::Log { stream: Stream::Stdout, line: line.shown() }).await;
+            self.tell(Signal::Log { stream: OutputStream::Stdout, line: line.shown() }).await;
         }
     }
 
@@ -218,10 +223,10 @@ impl Sink {
         before + bytes as u64 > self.limit
     }
 
-    async fn pass(&self, stream: Stream, line: Line, begins: bool) {
+    async fn pass(&self, stream: OutputStream, line: OutputLine, begins: bool) {
         let shown = self.shortened(&line.text);
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(shown);
-        if stream == Stream::Stdout {
+        if stream == OutputStream::Stdout {
             self.remember(&line.text, begins);
         }
         self.tell(line.into_signal(stream)).await;
@@ -230,7 +235,7 @@ impl Sink {
     /// Forwards a line of the agent's text, which may be a message to drydock. `begins` is true if it starts
     /// a new text.
     pub(crate) async fn say(&self, text: &str, begins: bool) {
-        self.pass(Stream::Stdout, Line::of(text.as_bytes(), 0), begins).await;
+        self.pass(OutputStream::Stdout, OutputLine::of(text.as_bytes(), 0), begins).await;
     }
 
     /// Sends a signal as soon as the receiver has room.
@@ -239,24 +244,28 @@ impl Sink {
     }
 
     /// Sends a signal and waits until the receiver has handled it, at most for `patience`.
-    pub(crate) async fn ask(&self, signal: impl FnOnce(Reply) -> Signal, patience: Duration) -> Dealt {
+    pub(crate) async fn ask(
+        &self,
+        signal: impl FnOnce(Reply) -> Signal,
+        patience: Duration,
+    ) -> SignalOutcome {
         let (reply, heard) = Reply::new();
         if !self.offer(signal(reply)).await {
-            return Dealt::Nobody;
+            return SignalOutcome::Nobody;
         }
         tokio::select! {
             biased;
             outcome = heard => match outcome {
-                Ok(Ok(())) => Dealt::Done,
-                Ok(Err(reason)) => Dealt::Refused(reason),
-                Err(_) => Dealt::Nobody,
+                Ok(Ok(())) => SignalOutcome::Done,
+                Ok(Err(reason)) => SignalOutcome::Refused(reason),
+                Err(_) => SignalOutcome::Nobody,
             },
-            () = self.hurry.cancelled() => Dealt::Nobody,
-            () = tokio::time::sleep(patience) => Dealt::Late,
+            () = self.hurry.cancelled() => SignalOutcome::Nobody,
+            () = tokio::time::sleep(patience) => SignalOutcome::Late,
         }
     }
 
-    /// Sends a signal like [`Sink::tell`], and returns whether the receiver got it.
+    /// Sends a signal like [`SignalSink::tell`], and returns whether the receiver got it.
     pub(crate) async fn offer(&self, signal: Signal) -> bool {
         // An agent that uses another tool has recovered from the error it reported.
         if matches!(signal, Signal::Activity(Activity::Tool { .. })) {
@@ -282,7 +291,7 @@ impl Sink {
 
 /// The outcome of a signal whose sender waits.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Dealt {
+pub(crate) enum SignalOutcome {
     Done,
     Refused(String),
     /// The receiver is closed, or the run is being stopped.
@@ -293,12 +302,12 @@ pub(crate) enum Dealt {
 
 /// One line without its line ending, at most `LINE_MAX` bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct OutputLine {
     text: String,
     cut: usize,
 }
 
-impl Line {
+impl OutputLine {
     fn of(bytes: &[u8], cut: usize) -> Self {
         let bytes = if cut == 0 { bytes.strip_suffix(b"\r").unwrap_or(bytes) } else { bytes };
         Self { text: String::from_utf8_lossy(bytes).into_owned(), cut }
@@ -312,8 +321,8 @@ impl Line {
         }
     }
 
-    fn into_signal(self, stream: Stream) -> Signal {
-        if stream == Stream::Stderr {
+    fn into_signal(self, stream: OutputStream) -> Signal {
+        if stream == OutputStream::Stderr {
             return Signal::Log { stream, line: self.shown() };
         }
         if self.cut > 0 && message::claims_to_be_a_message(&self.text) {
@@ -321,9 +330,9 @@ impl Line {
             return Signal::Garbled { line: self.shown(), reason };
         }
         match message::read(&self.text) {
-            Reading::Log => Signal::Log { stream, line: self.shown() },
-            Reading::Message(message) => Signal::Message(message),
-            Reading::Garbled { reason } => Signal::Garbled { line: self.shown(), reason },
+            ParsedLine::Log => Signal::Log { stream, line: self.shown() },
+            ParsedLine::Message(message) => Signal::Message(message),
+            ParsedLine::Garbled { reason } => Signal::Garbled { line: self.shown(), reason },
         }
     }
 }
@@ -331,18 +340,18 @@ impl Line {
 /// Splits a stream of bytes into lines. It never buffers more than `LINE_MAX` of a line plus the length of a
 /// secret that may continue there.
 #[derive(Default)]
-pub(crate) struct Lines {
+pub(crate) struct LineSplitter {
     partial: Vec<u8>,
     cut: usize,
     secrets: Secrets,
 }
 
-impl Lines {
+impl LineSplitter {
     pub(crate) fn new(secrets: Secrets) -> Self {
         Self { secrets, ..Self::default() }
     }
 
-    pub(crate) fn split(&mut self, mut chunk: &[u8]) -> Vec<Line> {
+    pub(crate) fn split(&mut self, mut chunk: &[u8]) -> Vec<OutputLine> {
         let mut lines = Vec::new();
         while let Some(end) = chunk.iter().position(|byte| *byte == b'\n') {
             self.extend(&chunk[..end]);
@@ -360,16 +369,16 @@ impl Lines {
         self.cut += bytes.len() - kept;
     }
 
-    fn take(&mut self) -> Line {
+    fn take(&mut self) -> OutputLine {
         let kept = self.secrets.cut(&self.partial, LINE_MAX);
-        let line = Line::of(&self.partial[..kept], self.cut + self.partial.len() - kept);
+        let line = OutputLine::of(&self.partial[..kept], self.cut + self.partial.len() - kept);
         self.partial.clear();
         self.cut = 0;
         line
     }
 
     /// Returns the last line if it has no line ending.
-    pub(crate) fn rest(mut self) -> Option<Line> {
+    pub(crate) fn rest(mut self) -> Option<OutputLine> {
         if self.partial.is_empty() { None } else { Some(self.take()) }
     }
 }
@@ -402,13 +411,13 @@ fn shortened(line: &str) -> String {
 
 /// The end of a shell command's output, without secrets.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct KeptOutput {
     bytes: VecDeque<u8>,
     cut: u64,
     secrets: Secrets,
 }
 
-impl Kept {
+impl KeptOutput {
     pub(crate) fn without(secrets: Secrets) -> Self {
         Self { secrets, ..Self::default() }
     }
@@ -443,15 +452,17 @@ mod tests {
     use tokio::sync::mpsc;
     use tokio_util::sync::CancellationToken;
 
-    use super::{KEPT_MAX, Kept, LINE_MAX, Line, Lines, Sink, TAIL_LINE_MAX, TAIL_LINES, Tail};
+    use super::{
+        KEPT_MAX, KeptOutput, LINE_MAX, LineSplitter, OutputLine, SignalSink, TAIL_LINE_MAX, TAIL_LINES, Tail,
+    };
     use crate::failure_report::FailurePatterns;
     use crate::secret::Secrets;
     use crate::signal::{Activity, Signal};
 
     /// Returns a sink without a receiver.
-    fn sink(secrets: Secrets) -> Sink {
+    fn sink(secrets: Secrets) -> SignalSink {
         let patterns = FailurePatterns::try_from(vec!["Ran into this error".to_owned()]).unwrap();
-        Sink::new(mpsc::channel(1).0, u64::MAX, CancellationToken::new(), secrets).reporting(patterns)
+        SignalSink::new(mpsc::channel(1).0, u64::MAX, CancellationToken::new(), secrets).reporting(patterns)
     }
 
     fn tool() -> Signal {
@@ -460,16 +471,16 @@ mod tests {
         Signal::Activity(Activity::Tool { id, title, kind, status, paths: vec![], diffs: vec![] })
     }
 
-    fn line(text: &str) -> Line {
-        Line { text: text.into(), cut: 0 }
+    fn line(text: &str) -> OutputLine {
+        OutputLine { text: text.into(), cut: 0 }
     }
 
     #[test]
     fn lines_are_the_same_however_the_bytes_arrive() {
         let text = "one\r\n\ntwo\nthree".as_bytes();
         for size in 1..=text.len() {
-            let mut lines = Lines::default();
-            let mut seen: Vec<Line> = text.chunks(size).flat_map(|chunk| lines.split(chunk)).collect();
+            let mut lines = LineSplitter::default();
+            let mut seen: Vec<OutputLine> = text.chunks(size).flat_map(|chunk| lines.split(chunk)).collect();
             seen.extend(lines.rest());
             assert_eq!(seen, [line("one"), line(""), line("two"), line("three")], "in chunks of {size}");
         }
@@ -477,7 +488,7 @@ mod tests {
 
     #[test]
     fn a_line_never_holds_more_than_its_limit_and_says_what_was_cut() {
-        let mut lines = Lines::default();
+        let mut lines = LineSplitter::default();
         for _ in 0..3 {
             assert_eq!(lines.split(&[b'x'; LINE_MAX]), []);
             assert_eq!(lines.partial.len(), LINE_MAX);
@@ -490,7 +501,7 @@ mod tests {
     /// N9. Breaks when a secret that crosses the length limit of a line is shown in part.
     #[test]
     fn a_secret_across_the_limit_of_a_line_is_left_out() {
-        let mut lines = Lines::new(Secrets::of([("API_KEY", "sk-1234567890".to_owned())], &[]));
+        let mut lines = LineSplitter::new(Secrets::of([("API_KEY", "sk-1234567890".to_owned())], &[]));
         let long = format!("{}sk-1234567890 and more\n", "x".repeat(LINE_MAX - 5));
         let seen: Vec<_> = long.as_bytes().chunks(1000).flat_map(|chunk| lines.split(chunk)).collect();
         assert_eq!(seen.len(), 1);
@@ -499,7 +510,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_text_are_shown_as_far_as_they_go() {
-        assert_eq!(Lines::default().split(b"a\xffb\n"), [line("a\u{fffd}b")]);
+        assert_eq!(LineSplitter::default().split(b"a\xffb\n"), [line("a\u{fffd}b")]);
     }
 
     #[test]
@@ -560,7 +571,7 @@ mod tests {
 
     #[test]
     fn kept_output_says_how_much_is_missing() {
-        let mut kept = Kept::default();
+        let mut kept = KeptOutput::default();
         kept.push(b"start");
         assert_eq!(kept.text(), "start");
         kept.push(&[b'x'; 64 * 1024]);
@@ -571,12 +582,12 @@ mod tests {
     #[test]
     fn kept_output_has_no_secret_and_no_part_of_one() {
         let secrets = Secrets::of([("API_KEY", "sk-1234567890".to_owned())], &[]);
-        let mut kept = Kept::without(secrets.clone());
+        let mut kept = KeptOutput::without(secrets.clone());
         kept.push(b"key=sk-12345");
         kept.push(b"67890\n");
         assert_eq!((kept.text().as_str(), kept.tail().as_str()), ("key=[hidden]\n", "key=[hidden]"));
         for before in 0..40 {
-            let mut kept = Kept::without(secrets.clone());
+            let mut kept = KeptOutput::without(secrets.clone());
             kept.push(&vec![b'x'; before]);
             kept.push(b"sk-1234567890");
             kept.push(&[b'y'; KEPT_MAX - 5]);

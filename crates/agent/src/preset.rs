@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::spec::{AgentSpec, Written};
+use crate::spec::{AgentSpec, RawAgentSpec};
 
 const TABLE: &str = include_str!("presets.toml");
 
@@ -21,14 +21,14 @@ pub struct Preset {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct RawPreset {
     install: String,
-    agent: Written,
+    agent: RawAgentSpec,
 }
 
 /// Returns the built-in agents, by name.
 pub fn presets() -> Vec<Preset> {
-    let preset = |(name, entry): (String, Entry)| Preset {
+    let preset = |(name, entry): (String, RawPreset)| Preset {
         name,
         spec: AgentSpec::checked(entry.agent).expect("a test reads every preset"),
         install: entry.install,
@@ -37,7 +37,7 @@ pub fn presets() -> Vec<Preset> {
 }
 
 /// Returns the raw configuration of a preset, to be adapted.
-pub(crate) fn written(name: &str) -> Result<Written, String> {
+pub(crate) fn written(name: &str) -> Result<RawAgentSpec, String> {
     let mut table = table();
     match table.remove(name) {
         Some(entry) => Ok(entry.agent),
@@ -48,7 +48,7 @@ pub(crate) fn written(name: &str) -> Result<Written, String> {
     }
 }
 
-fn table() -> BTreeMap<String, Entry> {
+fn table() -> BTreeMap<String, RawPreset> {
     toml::from_str(TABLE).expect("a test reads every preset")
 }
 

@@ -5,16 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
 /// The receiver's result for a signal.
-type Outcome = Result<(), String>;
+type ReplyResult = Result<(), String>;
 
 /// Replies once to an agent that waits. If it is dropped unused, the agent continues without a reply.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    back: Arc<Mutex<Option<oneshot::Sender<Outcome>>>>,
+    back: Arc<Mutex<Option<oneshot::Sender<ReplyResult>>>>,
 }
 
 impl Reply {
-    pub(crate) fn new() -> (Self, oneshot::Receiver<Outcome>) {
+    pub(crate) fn new() -> (Self, oneshot::Receiver<ReplyResult>) {
         let (back, heard) = oneshot::channel();
         (Self { back: Arc::new(Mutex::new(Some(back))) }, heard)
     }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::ending::Ending;
 use crate::error::StartError;
-use crate::failure::{Nature, Passing};
+use crate::failure::{EndingKind, TransientCause};
 
 /// Delay before the first restart; each later one is twice as long.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
@@ -17,67 +17,67 @@ const RESTARTS_MAX: u32 = 10;
 
 /// The restart policy of one agent, configured as `restart = { max = 2, on = ["crash"] }`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(try_from = "Written")]
-pub(crate) struct Restart {
+#[serde(try_from = "RawRestart")]
+pub(crate) struct RestartPolicy {
     max: u32,
-    on: Vec<Passing>,
+    on: Vec<TransientCause>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RawRestart {
     max: u32,
-    on: Vec<Passing>,
+    on: Vec<TransientCause>,
 }
 
-impl TryFrom<Written> for Restart {
+impl TryFrom<RawRestart> for RestartPolicy {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
+    fn try_from(written: RawRestart) -> Result<Self, String> {
         if written.max > RESTARTS_MAX {
             return Err(format!("restart: max is at most {RESTARTS_MAX}"));
         }
-        if written.on.contains(&Passing::RateLimit) {
+        if written.on.contains(&TransientCause::RateLimit) {
             return Err("restart: drydock always waits for rate limits; use crash, start or stall".to_owned());
         }
         Ok(Self { max: written.max, on: written.on })
     }
 }
 
-impl Restart {
+impl RestartPolicy {
     /// Returns the delay before the next restart. Returns `None` if the run did not fail, the failure is
     /// permanent or not covered by the policy, or there were already `max` restarts.
     pub(crate) fn pause(&self, done: u32, ended: &Result<Ending, StartError>) -> Option<Duration> {
-        let Nature::Transient(cause) = Nature::of(ended) else { return None };
+        let EndingKind::Transient(cause) = EndingKind::of(ended) else { return None };
         let allowed = done < self.max && self.on.contains(&cause);
         allowed.then(|| PAUSE_FIRST.saturating_mul(1 << done).min(PAUSE_LONGEST))
     }
 }
 
-impl Restart {
+impl RestartPolicy {
     /// Returns true if a stalled agent is stopped, so that it can be restarted.
     pub(crate) fn stops_stalled(&self) -> bool {
-        self.on.contains(&Passing::Stall)
+        self.on.contains(&TransientCause::Stall)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Restart;
+    use super::RestartPolicy;
     use crate::ending::Ending;
     use crate::error::StartError;
     use std::time::Duration;
 
-    fn rule(text: &str) -> Result<Restart, String> {
+    fn rule(text: &str) -> Result<RestartPolicy, String> {
         #[derive(serde::Deserialize)]
         struct Holder {
-            restart: Restart,
+            restart: RestartPolicy,
         }
         let read = toml::from_str::<Holder>(&format!("restart = {text}"));
         read.map(|holder| holder.restart).map_err(|error| error.message().to_owned())
     }
 
-    fn written(text: &str) -> Restart {
+    fn written(text: &str) -> RestartPolicy {
         rule(text).unwrap()
     }
 
@@ -98,10 +98,10 @@ mod tests {
         ] {
             assert_eq!(rule.pause(0, &permanent), None, "{permanent:?}");
         }
-        assert_eq!(Restart::default().pause(0, &crash), None);
+        assert_eq!(RestartPolicy::default().pause(0, &crash), None);
         let stall = Ok(Ending::Stalled { quiet: Duration::from_secs(9), tail: String::new() });
         assert_eq!(rule.pause(0, &stall), None, "not in the rule");
-        let (patient, never) = (written("{ max = 1, on = ['stall'] }"), Restart::default());
+        let (patient, never) = (written("{ max = 1, on = ['stall'] }"), RestartPolicy::default());
         assert_eq!((patient.pause(0, &stall), patient.pause(1, &stall)), (s(1), None));
         assert!(patient.stops_stalled() && !rule.stops_stalled() && !never.stops_stalled());
     }

@@ -13,25 +13,25 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::acp::{self, Conversed, Converser, Goal};
-use crate::command::{self, Limits, OnStall};
+use crate::acp::{self, AcpResult, AcpRun, Goal};
+use crate::command::{self, OnStall, RunLimits};
 use crate::ending::{Ending, ShellResult};
 use crate::environment::{self, Environment};
 use crate::error::StartError;
 use crate::failure_report::FailurePatterns;
 use crate::home::HomeFiles;
-use crate::keeper::wire::Terms;
-use crate::mcp::Door;
+use crate::keeper::wire::Confinement;
+use crate::mcp::RunSocket;
 use crate::sandbox::{Floor, Resources, Sandbox, describe, landlock};
 use crate::scripted;
 use crate::secret::Secrets;
-use crate::signal::{Signal, Stream};
+use crate::signal::{OutputStream, Signal};
 use crate::spec::{AgentSpec, Protocol};
 use crate::supervise::{Input, Launch};
-use crate::task::{RunDirs, Task};
+use crate::task::{AgentTask, RunDirs};
 
 /// A run in progress. Dropping it immediately kills every process of the run.
-pub type Running<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub type RunFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Starts agents and shell commands.
 #[derive(Debug, Clone)]
@@ -77,11 +77,11 @@ impl Runner {
     pub fn agent(
         &self,
         spec: &AgentSpec,
-        task: &Task,
+        task: &AgentTask,
         dirs: &RunDirs,
         signals: mpsc::Sender<Signal>,
         stop: CancellationToken,
-    ) -> Running<Result<Ending, StartError>> {
+    ) -> RunFuture<Result<Ending, StartError>> {
         let run = self.start(spec, task, dirs, Goal::Work, signals, stop);
         Box::pin(async move { run.await.map(|done| done.ending) })
     }
@@ -89,12 +89,12 @@ impl Runner {
     fn start(
         &self,
         spec: &AgentSpec,
-        task: &Task,
+        task: &AgentTask,
         dirs: &RunDirs,
         goal: Goal,
         signals: mpsc::Sender<Signal>,
         stop: CancellationToken,
-    ) -> Running<Result<Conversed, StartError>> {
+    ) -> RunFuture<Result<AcpResult, StartError>> {
         let (launcher, spec, task) = (self.launcher.clone(), spec.clone(), task.clone());
         let program = own_program(&launcher);
         // With restricted reads, the agent can still start the MCP server, which is our own binary.
@@ -104,7 +104,7 @@ impl Runner {
         let cage = self.sandbox.cage(mode, landlock(), &dirs);
         Box::pin(async move {
             prepare(&dirs.worktree, &dirs.temp).await?;
-            let terms = Terms { cage: cage?, resources };
+            let terms = Confinement { cage: cage?, resources };
             let door = door(&spec, &task, &dirs, goal)?;
             let (json, env) = told(&spec, &task, &dirs, door.as_ref()).await?;
             let secrets = secrets(&spec, door.as_ref());
@@ -125,7 +125,7 @@ impl Runner {
                 }
                 Protocol::Acp { argv, permissions, message_max } => {
                     let argv = argv.iter().map(OsString::from).collect();
-                    let converser = Converser {
+                    let converser = AcpRun {
                         launcher: &launcher,
                         task: &task,
                         dirs: &dirs,
@@ -140,7 +140,7 @@ impl Runner {
                     return acp::converse(converser, launch(argv), signals, stop).await;
                 }
                 Protocol::Scripted { script } => {
-                    let stage = scripted::Stage {
+                    let stage = scripted::ScriptContext {
                         launcher: &launcher,
                         launch: &launch,
                         phase: &task.phase,
@@ -153,7 +153,7 @@ impl Runner {
                     scripted::play(script, &stage).await
                 }
             };
-            Ok(Conversed { ending: ending?, greeting: None })
+            Ok(AcpResult { ending: ending?, greeting: None })
         })
     }
 
@@ -163,10 +163,10 @@ impl Runner {
     pub fn greet(
         &self,
         spec: &AgentSpec,
-        task: &Task,
+        task: &AgentTask,
         dirs: &RunDirs,
         stop: CancellationToken,
-    ) -> Running<Result<(Ending, Option<String>), StartError>> {
+    ) -> RunFuture<Result<(Ending, Option<String>), StartError>> {
         let (signals, mut heard) = mpsc::channel(1);
         let versioned = spec.has_check();
         let run = self.start(&spec.clone().checking(), task, dirs, Goal::Greet, signals, stop);
@@ -175,7 +175,7 @@ impl Runner {
                 let mut first = None;
                 while let Some(signal) = heard.recv().await {
                     // A version is printed to standard output. Standard error may contain warnings before it.
-                    let Signal::Log { stream: Stream::Stdout, line } = signal else { continue };
+                    let Signal::Log { stream: OutputStream::Stdout, line } = signal else { continue };
                     if versioned && first.is_none() {
                         first = Some(line).filter(|line| !line.trim().is_empty());
                     }
@@ -195,7 +195,7 @@ impl Runner {
         env: &BTreeMap<String, String>,
         timeout: Duration,
         stop: CancellationToken,
-    ) -> Running<Result<ShellResult, StartError>> {
+    ) -> RunFuture<Result<ShellResult, StartError>> {
         self.shell_heard(command, dirs, env, timeout, stop, None)
     }
 
@@ -209,7 +209,7 @@ impl Runner {
         timeout: Duration,
         stop: CancellationToken,
         heard: Option<(mpsc::Sender<Signal>, Vec<AgentSpec>)>,
-    ) -> Running<Result<ShellResult, StartError>> {
+    ) -> RunFuture<Result<ShellResult, StartError>> {
         let heard = heard.map(|(signals, hidden)| {
             let secrets = hidden.iter().fold(Secrets::default(), |all, spec| all.with(&spec.secrets()));
             (signals, secrets)
@@ -220,7 +220,7 @@ impl Runner {
         let resources = self.sandbox.resources();
         Box::pin(async move {
             prepare(&dirs.worktree, &dirs.temp).await?;
-            let terms = Terms { cage: cage?, resources };
+            let terms = Confinement { cage: cage?, resources };
             let (cwd, stdin, failure_patterns) =
                 (dirs.worktree, Input::Bytes(Vec::new()), FailurePatterns::default());
             let launch = Launch { argv, cwd, env: env?, stdin, terms, failure_patterns };
@@ -238,13 +238,13 @@ impl Runner {
         directory: &Path,
         timeout: Duration,
         stop: CancellationToken,
-    ) -> Running<Result<ShellResult, StartError>> {
+    ) -> RunFuture<Result<ShellResult, StartError>> {
         let (launcher, cwd) = (self.launcher.clone(), directory.to_owned());
         let argv = argv.iter().map(OsString::from).collect();
         let env = environment::of_shell(env, directory);
         Box::pin(async move {
             make_private(&cwd).await?;
-            let terms = Terms { cage: None, resources: Resources::default() };
+            let terms = Confinement { cage: None, resources: Resources::default() };
             let (stdin, failure_patterns) = (Input::Bytes(stdin), FailurePatterns::default());
             let launch = Launch { argv, cwd, env: env?, stdin, terms, failure_patterns };
             command::collect(&launcher, launch, timeout, stop, None).await
@@ -252,8 +252,8 @@ impl Runner {
     }
 }
 
-fn limits(spec: &AgentSpec, resources: Resources) -> Limits {
-    Limits {
+fn limits(spec: &AgentSpec, resources: Resources) -> RunLimits {
+    RunLimits {
         timeout: spec.timeout(),
         output_max: spec.flood_max(),
         resources,
@@ -265,13 +265,13 @@ fn limits(spec: &AgentSpec, resources: Resources) -> Limits {
 /// Returns the task as JSON, and the agent's environment.
 async fn told(
     spec: &AgentSpec,
-    task: &Task,
+    task: &AgentTask,
     dirs: &RunDirs,
-    door: Option<&Door>,
+    door: Option<&RunSocket>,
 ) -> Result<(String, Environment), StartError> {
     let json = serde_json::to_string(task).expect("a task has only text keys and no numbers that JSON lacks");
     let (mut env, task_file) = environment::of_agent(spec, task, &json, dirs);
-    let leading = door.into_iter().flat_map(Door::variables);
+    let leading = door.into_iter().flat_map(RunSocket::variables);
     env.extend(leading.map(|(name, value)| (name.into(), value.to_owned())));
     if let Some(path) = task_file {
         write_private(&path, json.as_bytes())
@@ -282,17 +282,22 @@ async fn told(
 }
 
 /// Opens the socket for the agent's tool calls if the agent does work and is a separate program.
-fn door(spec: &AgentSpec, task: &Task, dirs: &RunDirs, goal: Goal) -> Result<Option<Door>, StartError> {
+fn door(
+    spec: &AgentSpec,
+    task: &AgentTask,
+    dirs: &RunDirs,
+    goal: Goal,
+) -> Result<Option<RunSocket>, StartError> {
     match (goal, spec.how()) {
         (Goal::Work, Protocol::Command { .. } | Protocol::Acp { .. }) => {
-            Door::open(&dirs.temp, task).map(Some)
+            RunSocket::open(&dirs.temp, task).map(Some)
         }
         (Goal::Greet, _) | (_, Protocol::Scripted { .. }) => Ok(None),
     }
 }
 
 /// Returns the agent's secrets, including the one for its socket.
-fn secrets(spec: &AgentSpec, door: Option<&Door>) -> Secrets {
+fn secrets(spec: &AgentSpec, door: Option<&RunSocket>) -> Secrets {
     door.map_or_else(|| spec.secrets(), |door| spec.secrets().and(door.secret()))
 }
 
@@ -308,7 +313,7 @@ fn own_program(launcher: &[OsString]) -> Option<PathBuf> {
 const PROMPT: &str = "{prompt}";
 
 /// If the command contains the placeholder, passes the prompt as an argument and no input.
-fn spoken_to(launch: Launch, task: &Task) -> Launch {
+fn spoken_to(launch: Launch, task: &AgentTask) -> Launch {
     if !launch.argv.iter().any(|word| word == PROMPT) {
         return launch;
     }

@@ -25,13 +25,13 @@ use crate::message::{self, Message};
 
 /// One checked step.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Step {
+pub(crate) struct ScriptStep {
     only_in: Vec<String>,
-    pub(crate) action: Action,
+    pub(crate) action: ScriptOp,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Action {
+pub(crate) enum ScriptOp {
     Write { path: PathBuf, content: String },
     Append { path: PathBuf, content: String },
     Delete { path: PathBuf },
@@ -44,7 +44,7 @@ pub(crate) enum Action {
     Exit(i32),
 }
 
-impl Step {
+impl ScriptStep {
     /// Returns true if the step applies to this phase.
     pub(crate) fn is_for(&self, phase: &str) -> bool {
         self.only_in.is_empty() || self.only_in.iter().any(|only| only == phase)
@@ -52,8 +52,8 @@ impl Step {
 }
 
 /// Parses a whole script, or returns which step is wrong and why.
-pub(crate) fn parse(text: &str) -> Result<Vec<Step>, String> {
-    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+pub(crate) fn parse(text: &str) -> Result<Vec<ScriptStep>, String> {
+    let file: RawScript = toml::from_str(text).map_err(|error| error.to_string())?;
     let numbered = file.steps.into_iter().enumerate();
     numbered
         .map(|(at, written)| step(written).map_err(|reason| format!("step {}: {reason}", at + 1)))
@@ -62,19 +62,19 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Step>, String> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct RawScript {
     #[serde(default)]
-    steps: Vec<Written>,
+    steps: Vec<RawStep>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RawStep {
     only_in: Option<Phases>,
-    write: Option<Content>,
-    append: Option<Content>,
-    delete: Option<Place>,
-    rename: Option<Move>,
+    write: Option<RawWrite>,
+    append: Option<RawWrite>,
+    delete: Option<RawPath>,
+    rename: Option<RawRename>,
     log: Option<String>,
     message: Option<Value>,
     sleep: Option<String>,
@@ -92,25 +92,25 @@ enum Phases {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Content {
+struct RawWrite {
     path: PathBuf,
     content: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Place {
+struct RawPath {
     path: PathBuf,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Move {
+struct RawRename {
     from: PathBuf,
     to: PathBuf,
 }
 
-fn step(written: Written) -> Result<Step, String> {
+fn step(written: RawStep) -> Result<ScriptStep, String> {
     let only_in = match written.only_in {
         None => Vec::new(),
         Some(Phases::One(phase)) => vec![phase],
@@ -121,20 +121,20 @@ fn step(written: Written) -> Result<Step, String> {
         return Err(format!("only_in: {unknown:?} is not a phase; phases are {}", known.join(", ")));
     }
     let candidates = [
-        written.write.map(|w| inside(w.path).map(|path| Action::Write { path, content: w.content })),
-        written.append.map(|w| inside(w.path).map(|path| Action::Append { path, content: w.content })),
-        written.delete.map(|place| inside(place.path).map(|path| Action::Delete { path })),
-        written.rename.map(|m| Ok(Action::Rename { from: inside(m.from)?, to: inside(m.to)? })),
-        written.log.map(|text| Ok(Action::Log(text))),
-        written.message.map(|value| message::from_value(value).map(Action::Message)),
-        written.sleep.map(|text| duration::parse(&text).map(Action::Sleep)),
-        written.run.map(|command| Ok(Action::Run(command))),
-        written.fail.map(|text| Ok(Action::Fail(text))),
-        written.exit.map(|code| Ok(Action::Exit(i32::from(code)))),
+        written.write.map(|w| inside(w.path).map(|path| ScriptOp::Write { path, content: w.content })),
+        written.append.map(|w| inside(w.path).map(|path| ScriptOp::Append { path, content: w.content })),
+        written.delete.map(|place| inside(place.path).map(|path| ScriptOp::Delete { path })),
+        written.rename.map(|m| Ok(ScriptOp::Rename { from: inside(m.from)?, to: inside(m.to)? })),
+        written.log.map(|text| Ok(ScriptOp::Log(text))),
+        written.message.map(|value| message::from_value(value).map(ScriptOp::Message)),
+        written.sleep.map(|text| duration::parse(&text).map(ScriptOp::Sleep)),
+        written.run.map(|command| Ok(ScriptOp::Run(command))),
+        written.fail.map(|text| Ok(ScriptOp::Fail(text))),
+        written.exit.map(|code| Ok(ScriptOp::Exit(i32::from(code)))),
     ];
     let mut given = candidates.into_iter().flatten();
     match (given.next(), given.next()) {
-        (Some(action), None) => Ok(Step { only_in, action: action? }),
+        (Some(action), None) => Ok(ScriptStep { only_in, action: action? }),
         (None, _) => {
             Err("it does nothing; add one of write, append, delete, rename, log, message, sleep, run, \
                  fail, exit"
@@ -163,7 +163,7 @@ fn inside(path: PathBuf) -> Result<PathBuf, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Action, parse};
+    use super::{ScriptOp, parse};
     use crate::message::Message;
     use std::time::Duration;
 
@@ -183,14 +183,14 @@ mod tests {
         ";
         let steps = parse(script).unwrap();
         assert_eq!(steps.len(), 10);
-        assert_eq!(steps[0].action, Action::Write { path: "a/b.txt".into(), content: "x".into() });
+        assert_eq!(steps[0].action, ScriptOp::Write { path: "a/b.txt".into(), content: "x".into() });
         assert!(steps[0].is_for("execute") && !steps[0].is_for("apply"));
         assert!(steps[1].is_for("apply") && !steps[1].is_for("execute") && steps[2].is_for("execute"));
         assert_eq!(
             steps[5].action,
-            Action::Message(Message::Progress { text: "half".into(), percent: Some(50.0) })
+            ScriptOp::Message(Message::Progress { text: "half".into(), percent: Some(50.0) })
         );
-        assert_eq!(steps[6].action, Action::Sleep(Duration::from_millis(100)));
+        assert_eq!(steps[6].action, ScriptOp::Sleep(Duration::from_millis(100)));
     }
 
     #[test]

@@ -10,45 +10,45 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::command::{self, Limits};
+use crate::command::{self, RunLimits};
 use crate::ending::Ending;
 use crate::error::StartError;
 use crate::runner::shell_words;
-use crate::script::{self, Action};
+use crate::script::{self, ScriptOp};
 use crate::secret::Secrets;
-use crate::signal::{Signal, Stream};
+use crate::signal::{OutputStream, Signal};
 use crate::supervise::Launch;
 
 /// Maximum size of a script.
 const SCRIPT_MAX: u64 = 4 * 1024 * 1024;
 
 /// Everything that a script needs to run.
-pub(crate) struct Stage<'a> {
+pub(crate) struct ScriptContext<'a> {
     pub(crate) launcher: &'a [OsString],
     pub(crate) launch: &'a (dyn Fn(Vec<OsString>) -> Launch + Send + Sync),
     pub(crate) phase: &'a str,
     pub(crate) worktree: &'a Path,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RunLimits,
     pub(crate) signals: mpsc::Sender<Signal>,
     pub(crate) stop: CancellationToken,
     pub(crate) secrets: Secrets,
 }
 
 /// Runs the steps for the phase in order, until one of them ends the run.
-pub(crate) async fn play(path: &Path, stage: &Stage<'_>) -> Result<Ending, StartError> {
+pub(crate) async fn play(path: &Path, stage: &ScriptContext<'_>) -> Result<Ending, StartError> {
     let unusable = |reason| StartError::Script { path: path.to_owned(), reason };
     let text = read(path).await.map_err(|error| unusable(error.to_string()))?;
     let steps = script::parse(&text).map_err(unusable)?;
     let deadline = Instant::now() + stage.limits.timeout;
     for step in steps.iter().filter(|step| step.is_for(stage.phase)) {
         let ending = match &step.action {
-            Action::Run(command) => stage.run(command, deadline).await?,
+            ScriptOp::Run(command) => stage.run(command, deadline).await?,
             other => stage.act(other, deadline).await,
         };
         if ending != Ending::Finished {
             return Ok(ending);
         }
-        if matches!(step.action, Action::Exit(_)) {
+        if matches!(step.action, ScriptOp::Exit(_)) {
             break;
         }
     }
@@ -63,10 +63,10 @@ async fn read(path: &Path) -> io::Result<String> {
     tokio::fs::read_to_string(path).await
 }
 
-impl Stage<'_> {
+impl ScriptContext<'_> {
     async fn run(&self, command: &str, deadline: Instant) -> Result<Ending, StartError> {
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        let limits = Limits { timeout: left, ..self.limits };
+        let limits = RunLimits { timeout: left, ..self.limits };
         let launch = (self.launch)(shell_words(command));
         let (signals, stop, secrets) = (self.signals.clone(), self.stop.clone(), self.secrets.clone());
         let ending = command::listen(self.launcher, launch, limits, signals, stop, secrets, None).await?;
@@ -78,7 +78,7 @@ impl Stage<'_> {
     }
 
     /// Performs a step that needs no process, unless the run is stopped or times out first.
-    async fn act(&self, action: &Action, deadline: Instant) -> Ending {
+    async fn act(&self, action: &ScriptOp, deadline: Instant) -> Ending {
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Ending::Stopped,
@@ -89,30 +89,30 @@ impl Stage<'_> {
         }
     }
 
-    async fn perform(&self, action: &Action) -> Ending {
+    async fn perform(&self, action: &ScriptOp) -> Ending {
         let outcome = match action {
-            Action::Write { path, content } => self.write(path, content).await,
-            Action::Append { path, content } => self.append(path, content).await,
-            Action::Delete { path } => self.delete(path).await,
-            Action::Rename { from, to } => self.rename(from, to).await,
-            Action::Log(text) => {
+            ScriptOp::Write { path, content } => self.write(path, content).await,
+            ScriptOp::Append { path, content } => self.append(path, content).await,
+            ScriptOp::Delete { path } => self.delete(path).await,
+            ScriptOp::Rename { from, to } => self.rename(from, to).await,
+            ScriptOp::Log(text) => {
                 for line in text.lines() {
-                    self.say(Signal::Log { stream: Stream::Stdout, line: line.to_owned() }).await;
+                    self.say(Signal::Log { stream: OutputStream::Stdout, line: line.to_owned() }).await;
                 }
                 Ok(())
             }
-            Action::Message(message) => {
+            ScriptOp::Message(message) => {
                 self.say(Signal::Message(message.clone())).await;
                 Ok(())
             }
-            Action::Sleep(duration) => {
+            ScriptOp::Sleep(duration) => {
                 tokio::time::sleep(*duration).await;
                 Ok(())
             }
-            Action::Fail(text) => return Ending::Failed { code: 1, tail: text.clone() },
-            Action::Exit(0) => return Ending::Finished,
-            Action::Exit(code) => return Ending::Failed { code: *code, tail: String::new() },
-            Action::Run(_) => unreachable!("`play` gives commands to `run`"),
+            ScriptOp::Fail(text) => return Ending::Failed { code: 1, tail: text.clone() },
+            ScriptOp::Exit(0) => return Ending::Finished,
+            ScriptOp::Exit(code) => return Ending::Failed { code: *code, tail: String::new() },
+            ScriptOp::Run(_) => unreachable!("`play` gives commands to `run`"),
         };
         match outcome {
             Ok(()) => Ending::Finished,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::message::Message;
 use crate::reply::Reply;
-use crate::task::SessionUse;
+use crate::task::SessionUsage;
 
 /// A signal of an agent. Signals from one stream keep their order.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,7 +14,7 @@ pub enum Signal {
     /// A line that is not a message.
     Log {
         /// The stream on which it was written.
-        stream: Stream,
+        stream: OutputStream,
         /// The line without its line ending, at most 64 KiB; a longer line is truncated and shows the number
         /// of bytes cut.
         line: String,
@@ -40,14 +40,14 @@ pub enum Signal {
         /// Set for a new session: why the earlier one was not resumed, or an empty text if there was none.
         begun: Option<String>,
         /// Usage of the session reported before.
-        told: SessionUse,
+        told: SessionUsage,
     },
     /// Usage of the session, as reported by the protocol.
     Used {
         /// Usage since the previous report.
-        more: SessionUse,
+        more: SessionUsage,
         /// Usage of the whole session, including earlier conversations.
-        session: SessionUse,
+        session: SessionUsage,
     },
     /// An activity of the agent, as reported by the protocol.
     Activity(Activity),
@@ -83,7 +83,7 @@ pub enum Activity {
     /// The agent created or changed its plan.
     Plan {
         /// The first few steps.
-        steps: Vec<Step>,
+        steps: Vec<TodoItem>,
     },
     /// The agent uses a tool, or the use ended.
     Tool {
@@ -125,7 +125,7 @@ impl Activity {
 
 /// One step of an agent's plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Step {
+pub struct TodoItem {
     /// Description of the step.
     pub text: String,
     /// `pending`, `in_progress` or `completed`.
@@ -145,7 +145,7 @@ pub struct Changed {
 
 /// The stream of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
+pub enum OutputStream {
     /// Standard output, which also carries messages.
     Stdout,
     /// Standard error, which only carries log lines.

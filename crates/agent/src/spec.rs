@@ -10,8 +10,8 @@ use crate::acp::Permissions;
 use crate::ending::Ending;
 use crate::error::StartError;
 use crate::failure_report::FailurePatterns;
-use crate::restart::Restart;
-use crate::sandbox::{SandboxMode, Size, WrittenResources};
+use crate::restart::RestartPolicy;
+use crate::sandbox::{RawResources, SandboxMode, Size};
 use crate::secret::Secrets;
 use crate::{duration, environment, preset};
 
@@ -36,7 +36,7 @@ const MESSAGE_MIN: usize = 1024;
 /// which it reports that its model failed. With `preset`, the table adapts a built-in agent. Unknown keys are
 /// rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "RawAgentSpec")]
 pub struct AgentSpec {
     protocol: Protocol,
     env: BTreeMap<String, String>,
@@ -46,11 +46,11 @@ pub struct AgentSpec {
     timeout: Duration,
     output_max: u64,
     sandbox: Option<SandboxMode>,
-    resources: WrittenResources,
+    resources: RawResources,
     home_files: Vec<PathBuf>,
     check: Option<Vec<String>>,
     stall_after: Duration,
-    restart: Restart,
+    restart: RestartPolicy,
     failure_patterns: FailurePatterns,
 }
 
@@ -70,23 +70,26 @@ pub struct SpecError(String);
 impl AgentSpec {
     /// Configures a program to run; `argv` is the program and its arguments.
     pub fn command<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Result<Self, SpecError> {
-        Self::checked(Written {
+        Self::checked(RawAgentSpec {
             command: Some(argv.into_iter().map(Into::into).collect()),
-            ..Written::of(ProtocolName::Command)
+            ..RawAgentSpec::of(ProtocolName::Command)
         })
     }
 
     /// Configures a program that uses the Agent Client Protocol.
     pub fn acp<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Result<Self, SpecError> {
-        Self::checked(Written {
+        Self::checked(RawAgentSpec {
             command: Some(argv.into_iter().map(Into::into).collect()),
-            ..Written::of(ProtocolName::Acp)
+            ..RawAgentSpec::of(ProtocolName::Acp)
         })
     }
 
     /// Configures a script to run.
     pub fn scripted(script: impl Into<PathBuf>) -> Result<Self, SpecError> {
-        Self::checked(Written { script: Some(script.into()), ..Written::of(ProtocolName::Scripted) })
+        Self::checked(RawAgentSpec {
+            script: Some(script.into()),
+            ..RawAgentSpec::of(ProtocolName::Scripted)
+        })
     }
 
     /// Returns this agent with another time limit.
@@ -255,11 +258,11 @@ impl AgentSpec {
         self.sandbox
     }
 
-    pub(crate) fn resources(&self) -> WrittenResources {
+    pub(crate) fn resources(&self) -> RawResources {
         self.resources
     }
 
-    pub(crate) fn checked(written: Written) -> Result<Self, SpecError> {
+    pub(crate) fn checked(written: RawAgentSpec) -> Result<Self, SpecError> {
         let written = match &written.preset {
             Some(name) => {
                 let base = preset::written(name).map_err(SpecError)?;
@@ -286,9 +289,8 @@ impl AgentSpec {
             Some(Size(bytes)) => bytes,
             None => OUTPUT_DEFAULT_MAX,
         };
-        let resources =
-            WrittenResources::checked(written.memory_max, written.processes_max, written.files_max)
-                .map_err(SpecError)?;
+        let resources = RawResources::checked(written.memory_max, written.processes_max, written.files_max)
+            .map_err(SpecError)?;
         let (env, pass_env, sandbox) = (written.env, written.pass_env, written.sandbox);
         let (home_files, check) = (written.home_files, written.check);
         let stall_after = match &written.stall_after {
@@ -318,7 +320,7 @@ impl AgentSpec {
 /// The table as parsed, before it is checked.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Written {
+pub(crate) struct RawAgentSpec {
     preset: Option<String>,
     protocol: Option<ProtocolName>,
     command: Option<Vec<String>>,
@@ -331,7 +333,7 @@ pub(crate) struct Written {
     hide_env: Vec<String>,
     timeout: Option<String>,
     stall_after: Option<String>,
-    restart: Option<Restart>,
+    restart: Option<RestartPolicy>,
     output_max: Option<Size>,
     permissions: Option<Permissions>,
     message_max: Option<usize>,
@@ -353,7 +355,7 @@ enum ProtocolName {
     Scripted,
 }
 
-impl Written {
+impl RawAgentSpec {
     fn of(protocol: ProtocolName) -> Self {
         Self {
             preset: None,
@@ -381,10 +383,10 @@ impl Written {
 
     /// Returns the preset with these values in place of its own; variables and files are added to the
     /// preset's.
-    fn over(self, base: Written) -> Written {
+    fn over(self, base: RawAgentSpec) -> RawAgentSpec {
         let mut env = base.env;
         env.extend(self.env);
-        Written {
+        RawAgentSpec {
             preset: None,
             protocol: self.protocol.or(base.protocol),
             command: self.command.or(base.command),
@@ -409,16 +411,16 @@ impl Written {
     }
 }
 
-impl TryFrom<Written> for AgentSpec {
+impl TryFrom<RawAgentSpec> for AgentSpec {
     type Error = SpecError;
 
-    fn try_from(written: Written) -> Result<Self, SpecError> {
+    fn try_from(written: RawAgentSpec) -> Result<Self, SpecError> {
         Self::checked(written)
     }
 }
 
 /// Determines the protocol. Returns an error for a key of another protocol.
-fn protocol(written: &Written) -> Result<Protocol, SpecError> {
+fn protocol(written: &RawAgentSpec) -> Result<Protocol, SpecError> {
     let Some(named) = written.protocol else {
         return refused("an agent needs `protocol` (\"command\", \"acp\" or \"scripted\") or `preset`");
     };

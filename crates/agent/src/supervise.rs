@@ -27,7 +27,7 @@ use crate::environment::{Environment, KEEPER};
 use crate::error::StartError;
 use crate::failure_report::FailurePatterns;
 use crate::keeper::SWEEP_PATIENCE;
-use crate::keeper::wire::{self, Exit, Report, Terms};
+use crate::keeper::wire::{self, Confinement, Exit, KeeperReport};
 use crate::keeper::{orphans, processes};
 use crate::sandbox::Resource;
 
@@ -51,7 +51,7 @@ pub(crate) struct Launch {
     pub(crate) cwd: PathBuf,
     pub(crate) env: Environment,
     pub(crate) stdin: Input,
-    pub(crate) terms: Terms,
+    pub(crate) terms: Confinement,
     /// Prefixes of the lines in which it reports that its model failed.
     pub(crate) failure_patterns: FailurePatterns,
 }
@@ -66,7 +66,7 @@ pub(crate) enum Input {
 
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ProcessEnd {
     Itself(Exit),
     Stopped,
     TimedOut,
@@ -78,7 +78,7 @@ pub(crate) enum End {
 }
 
 /// Conditions that end a run before it exits.
-pub(crate) struct Ends<'a> {
+pub(crate) struct StopConditions<'a> {
     pub(crate) stop: &'a CancellationToken,
     pub(crate) timeout: Duration,
     pub(crate) exceeded: &'a CancellationToken,
@@ -91,7 +91,7 @@ pub(crate) struct Ends<'a> {
 }
 
 /// A running keeper.
-pub(crate) struct Kept {
+pub(crate) struct KeeperProcess {
     keeper: Child,
     pid: Option<u32>,
     orders: OwnedWriteHalf,
@@ -108,7 +108,7 @@ pub(crate) async fn start(
     launch: Launch,
     stdout: Stdio,
     stderr: Stdio,
-) -> Result<Kept, StartError> {
+) -> Result<KeeperProcess, StartError> {
     let program = launch.argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let (own, keepers) = StdUnixStream::pair().map_err(|error| no_keeper(launcher, error))?;
     let pipe = match &launch.stdin {
@@ -117,19 +117,21 @@ pub(crate) async fn start(
     };
     let mut kept = wire::send_input(&own, pipe)
         .and_then(|()| orphans::enrolled(|| spawn(launcher, &launch, keepers, stdout, stderr)))
-        .and_then(|keeper| Kept::over(own, keeper))
+        .and_then(|keeper| KeeperProcess::over(own, keeper))
         .map_err(|error| no_keeper(launcher, error))?;
     match timeout(START_PATIENCE, kept.open(&launch)).await {
-        Ok(Ok(Some(Report::Started))) => Ok(kept),
-        Ok(Ok(Some(Report::Refused { errno, text }))) => {
+        Ok(Ok(Some(KeeperReport::Started))) => Ok(kept),
+        Ok(Ok(Some(KeeperReport::Refused { errno, text }))) => {
             drop(kept.orders);
             Err(refused(program, &launch.cwd, &launch.env, errno, text))
         }
-        Ok(Ok(Some(Report::Unconfined { text }))) => {
+        Ok(Ok(Some(KeeperReport::Unconfined { text }))) => {
             drop(kept.orders);
             Err(StartError::Sandbox { reason: text })
         }
-        Ok(Ok(Some(Report::Ended { .. }))) => Err(no_keeper(launcher, "it reported an end before a start")),
+        Ok(Ok(Some(KeeperReport::Ended { .. }))) => {
+            Err(no_keeper(launcher, "it reported an end before a start"))
+        }
         Ok(Ok(None)) => match kept.reaped().await {
             // The keeper was killed, perhaps by an agent before its start was reported; `finish` handles the
             // rest.
@@ -167,7 +169,7 @@ fn spawn(
         .spawn()
 }
 
-impl Kept {
+impl KeeperProcess {
     fn over(own: StdUnixStream, keeper: Child) -> io::Result<Self> {
         own.set_nonblocking(true)?;
         let (reports, orders) = UnixStream::from_std(own)?.into_split();
@@ -192,7 +194,7 @@ impl Kept {
         &mut self.keeper
     }
 
-    async fn open(&mut self, launch: &Launch) -> io::Result<Option<Report>> {
+    async fn open(&mut self, launch: &Launch) -> io::Result<Option<KeeperReport>> {
         let input = match &launch.stdin {
             Input::Bytes(bytes) => bytes.as_slice(),
             Input::Pipe(_) => &[],
@@ -206,7 +208,7 @@ impl Kept {
     }
 
     /// Returns the next report, or `None` if the keeper has ended. Safe to cancel.
-    async fn report(&mut self) -> io::Result<Option<Report>> {
+    async fn report(&mut self) -> io::Result<Option<KeeperReport>> {
         match self.reports.next_line().await {
             Ok(Some(line)) => serde_json::from_str(&line).map(Some).map_err(io::Error::from),
             Ok(None) => Ok(None),
@@ -217,16 +219,16 @@ impl Kept {
     }
 
     /// Waits until the run has ended, or ends it on one of `ends`, and until all its processes are gone.
-    pub(crate) async fn finish(mut self, ends: Ends<'_>) -> End {
+    pub(crate) async fn finish(mut self, ends: StopConditions<'_>) -> ProcessEnd {
         let end = tokio::select! {
             biased;
-            exit = self.exit() => self.greedy.map_or(End::Itself(exit), End::Greedy),
-            () = ends.stop.cancelled() => End::Stopped,
-            () = ends.exceeded.cancelled() => End::Exceeded,
-            () = ends.stalled.cancelled() => End::Stalled,
-            () = tokio::time::sleep(ends.timeout) => End::TimedOut,
+            exit = self.exit() => self.greedy.map_or(ProcessEnd::Itself(exit), ProcessEnd::Greedy),
+            () = ends.stop.cancelled() => ProcessEnd::Stopped,
+            () = ends.exceeded.cancelled() => ProcessEnd::Exceeded,
+            () = ends.stalled.cancelled() => ProcessEnd::Stalled,
+            () = tokio::time::sleep(ends.timeout) => ProcessEnd::TimedOut,
         };
-        if !matches!(end, End::Itself(_) | End::Greedy(_)) {
+        if !matches!(end, ProcessEnd::Itself(_) | ProcessEnd::Greedy(_)) {
             ends.hurry.cancel();
             self.halt(end).await;
         }
@@ -236,8 +238,8 @@ impl Kept {
 
     /// Ends the run: terminates it, waits for the grace period, then kills it. A run that floods us is killed
     /// immediately.
-    async fn halt(mut self, end: End) {
-        if matches!(end, End::Stopped | End::TimedOut | End::Stalled) {
+    async fn halt(mut self, end: ProcessEnd) {
+        if matches!(end, ProcessEnd::Stopped | ProcessEnd::TimedOut | ProcessEnd::Stalled) {
             if let Err(error) = self.orders.write_all(&[wire::TERMINATE]).await {
                 tracing::debug!(error = %told(&error), "a keeper ended before the request to stop was sent");
             }
@@ -269,7 +271,7 @@ impl Kept {
             return exit;
         }
         match self.report().await {
-            Ok(Some(Report::Ended { exit, survivors, exceeded })) => {
+            Ok(Some(KeeperReport::Ended { exit, survivors, exceeded })) => {
                 self.greedy = exceeded;
                 if !survivors.is_empty() {
                     tracing::error!(

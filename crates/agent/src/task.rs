@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The task of one run of an agent, passed as JSON on its standard input and in `DRYDOCK_TASK`.
 #[derive(Debug, Clone, Serialize)]
-pub struct Task {
+pub struct AgentTask {
     /// Id of the plan.
     pub plan: String,
     /// Id of the run.
@@ -87,12 +87,12 @@ pub struct EarlierSession {
     /// The agent's id of the session.
     pub id: String,
     /// Usage of the session reported in the earlier run.
-    pub told: SessionUse,
+    pub told: SessionUsage,
 }
 
 /// Usage of a session, as far as the agent reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionUse {
+pub struct SessionUsage {
     /// Tokens of the model.
     pub tokens: u64,
     /// Cost, in millionths of a US dollar.

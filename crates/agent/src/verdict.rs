@@ -49,9 +49,9 @@ fn agree(one: &Message, other: &Message) -> bool {
 #[cfg(test)]
 mod tests {
     use super::verdict_in;
-    use crate::message::{Message, Opinion};
+    use crate::message::{Message, VerdictKind};
 
-    fn opinion(text: &str) -> Option<Opinion> {
+    fn opinion(text: &str) -> Option<VerdictKind> {
         match verdict_in(text)? {
             Message::Verdict { verdict, .. } => Some(verdict),
             other => panic!("{other:?}"),
@@ -63,12 +63,12 @@ mod tests {
     #[test]
     fn fenced_indented_and_broken_lines_are_verdicts() {
         let fenced = "Looks good.\n```json\n{\n  \"drydock\": \"verdict\",\n  \"verdict\": \"ack\",\n  \"version\": 1\n}\n```\n";
-        assert_eq!(opinion(fenced), Some(Opinion::Ack));
+        assert_eq!(opinion(fenced), Some(VerdictKind::Ack));
         let after = "so:\n  {\"drydock\":\"verdict\",\"verdict\":\"refuse\",\"version\":2}.";
-        assert_eq!(opinion(after), Some(Opinion::Refuse));
+        assert_eq!(opinion(after), Some(VerdictKind::Refuse));
         let code = "{ fn main() {} }\n{\"drydock\":\"verdict\",\"verdict\":\"ack\",\"version\":1}";
-        assert_eq!(opinion(code), Some(Opinion::Ack));
-        assert_eq!(opinion(&format!("{code}\n{code}")), Some(Opinion::Ack), "said twice");
+        assert_eq!(opinion(code), Some(VerdictKind::Ack));
+        assert_eq!(opinion(&format!("{code}\n{code}")), Some(VerdictKind::Ack), "said twice");
         for none in [
             r#"{"drydock":"verdict","verdict":"ack" or "refuse","version":1,"reason":"why"}"#,
             r#"{"drydock":"verdict","verdict":"maybe"}"#,
@@ -94,7 +94,7 @@ mod tests {
             r#"{"drydock":"verdict","verdict":"ack"}"#.to_owned(),
         ] {
             assert_eq!(opinion(&quoted), None, "{quoted}");
-            assert_eq!(opinion(&format!("{quoted}\n{refuse}")), Some(Opinion::Refuse), "{quoted}");
+            assert_eq!(opinion(&format!("{quoted}\n{refuse}")), Some(VerdictKind::Refuse), "{quoted}");
         }
         assert_eq!(opinion(&format!("{refuse}\nThe file says:\n{ack}\n")), None);
         let version_2 = ack.replace('1', "2");

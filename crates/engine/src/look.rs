@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use drydock_agent::{AgentSpec, Ending, RunDirs, StartError, Task};
+use drydock_agent::{AgentSpec, AgentTask, Ending, RunDirs, StartError};
 use drydock_domain::{Plan, Timestamp, told};
 use drydock_worktree::make_folder;
 
@@ -106,7 +106,7 @@ impl Engine {
             make_folder(&tree).map(|()| alive)
         });
         let _alive = prepared.await.map_err(|source| file("create a directory for the check", source))?;
-        let job = Task {
+        let job = AgentTask {
             plan: String::new(),
             run: run.to_string(),
             phase: "check".to_owned(),

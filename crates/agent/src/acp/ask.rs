@@ -16,7 +16,7 @@ const MATCH_MAX: usize = 64 * 1024;
 
 /// One request, in a form readable for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct PermissionQuestion {
     pub(super) title: String,
     pub(super) kind: &'static str,
     question: String,
@@ -26,7 +26,7 @@ pub(super) struct Request {
     whole: bool,
 }
 
-impl Request {
+impl PermissionQuestion {
     pub(super) fn of(call: &ToolCallUpdate, known: Option<(String, &'static str)>) -> Self {
         let fields = &call.fields;
         let (known_title, known_kind) = known.unzip();
@@ -65,18 +65,18 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MATCH_MAX, Request};
+    use super::{MATCH_MAX, PermissionQuestion};
     use crate::task::{Permits, Permitted};
     use agent_client_protocol::v1::schema::{ToolCallUpdate, ToolCallUpdateFields, ToolKind};
 
-    fn request(title: &str, input: &str) -> Request {
+    fn request(title: &str, input: &str) -> PermissionQuestion {
         let input = serde_json::json!({ "command": input });
         let fields =
             ToolCallUpdateFields::new().title(title.to_owned()).kind(ToolKind::Execute).raw_input(input);
-        Request::of(&ToolCallUpdate::new("1", fields), None)
+        PermissionQuestion::of(&ToolCallUpdate::new("1", fields), None)
     }
 
-    fn permitted(request: &Request, allowed: bool, once: bool) -> Permitted {
+    fn permitted(request: &PermissionQuestion, allowed: bool, once: bool) -> Permitted {
         let asked = request.asked();
         Permitted { tool: asked.tool, matches: asked.matches, allowed, once }
     }
@@ -100,7 +100,7 @@ mod tests {
         let known = Permits::from_iter([permitted(&asked, true, false)]);
         assert_eq!(asked.answer(&known), Some(true));
         assert_eq!(request("write", &format!("{long}; rm")).answer(&known), None);
-        let other = Request { kind: "read", ..asked };
+        let other = PermissionQuestion { kind: "read", ..asked };
         assert_eq!(other.answer(&known), None);
         // For a request that is too long only a part is kept, which is not enough for a comparison.
         let endless = request("write", &"x".repeat(MATCH_MAX));

@@ -31,9 +31,9 @@ use super::handle::Host;
 use super::lines::{Fault, Incoming, outgoing};
 use super::permission::Permissions;
 use super::prompt;
-use super::session::{self, Opened};
-use super::update::Story;
-use crate::command::{self, Limits};
+use super::session::{self, OpenedSession};
+use super::update::UpdateState;
+use crate::command::{self, RunLimits};
 use crate::ending::Ending;
 use crate::error::StartError;
 use crate::failure::ModelFailure;
@@ -41,12 +41,12 @@ use crate::failure_report;
 use crate::keeper::wire::Exit;
 use crate::limit::{self, Resets};
 use crate::liveness::{self, Watched};
-use crate::mcp::{self, Door};
-use crate::output::Sink;
+use crate::mcp::{self, RunSocket};
+use crate::output::SignalSink;
 use crate::secret::Secrets;
-use crate::signal::{Signal, Stream};
-use crate::supervise::{self, End, Ends, Input, Launch};
-use crate::task::{RunDirs, Task};
+use crate::signal::{OutputStream, Signal};
+use crate::supervise::{self, Input, Launch, ProcessEnd, StopConditions};
+use crate::task::{AgentTask, RunDirs};
 
 /// How long an agent may take to respond to `initialize` or to open a session; some download files first.
 const GREETING_PATIENCE: Duration = Duration::from_secs(120);
@@ -65,30 +65,30 @@ pub(crate) enum Goal {
 }
 
 /// Everything needed for a conversation.
-pub(crate) struct Converser<'a> {
+pub(crate) struct AcpRun<'a> {
     pub(crate) launcher: &'a [OsString],
-    pub(crate) task: &'a Task,
+    pub(crate) task: &'a AgentTask,
     pub(crate) dirs: &'a RunDirs,
     pub(crate) permissions: Permissions,
     pub(crate) message_max: usize,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RunLimits,
     pub(crate) goal: Goal,
     pub(crate) secrets: Secrets,
     /// The socket for calls of drydock's tools.
-    pub(crate) door: Option<&'a Door>,
+    pub(crate) door: Option<&'a RunSocket>,
     /// Our own binary, if the agent can start it.
     pub(crate) program: Option<PathBuf>,
 }
 
 /// The end of a conversation.
-pub(crate) struct Conversed {
+pub(crate) struct AcpResult {
     pub(crate) ending: Ending,
     /// The agent's name and version, if it sent them.
     pub(crate) greeting: Option<String>,
 }
 
 /// The outcome of the protocol dialog.
-enum Talk {
+enum DialogEnd {
     /// The agent responded to the task.
     Answered(StopReason),
     /// The agent responded to `initialize`, and no more was requested.
@@ -107,13 +107,13 @@ enum Talk {
 
 /// Runs a conversation to its end.
 pub(crate) async fn converse(
-    with: Converser<'_>,
+    with: AcpRun<'_>,
     launch: Launch,
     signals: mpsc::Sender<Signal>,
     stop: CancellationToken,
-) -> Result<Conversed, StartError> {
+) -> Result<AcpResult, StartError> {
     if stop.is_cancelled() {
-        return Ok(Conversed { ending: Ending::Stopped, greeting: None });
+        return Ok(AcpResult { ending: Ending::Stopped, greeting: None });
     }
     let program = launch.argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let no_pipe = |error: io::Error| StartError::Refused {
@@ -132,13 +132,13 @@ pub(crate) async fn converse(
 
     // Stopping has two steps, so the process gets our own token instead of the caller's.
     let (halt, hurry, over) = (CancellationToken::new(), stop.child_token(), CancellationToken::new());
-    let output = Sink::new(signals, with.limits.output_max, hurry.clone(), with.secrets.clone());
+    let output = SignalSink::new(signals, with.limits.output_max, hurry.clone(), with.secrets.clone());
     let output = Arc::new(output.reporting(failure_patterns));
     let fault = Fault::default();
     let incoming = Incoming::new(stdout, &over, output.clone(), fault.clone(), with.message_max).messages();
     let transport = Lines::new(outgoing(writer, fault.clone()), incoming);
     let stalled = CancellationToken::new();
-    let ends = Ends {
+    let ends = StopConditions {
         stop: &halt,
         timeout: with.limits.timeout,
         exceeded: output.exceeded(),
@@ -156,7 +156,7 @@ pub(crate) async fn converse(
         }
         talk
     };
-    let errors = output.pump(stderr, Stream::Stderr, &over);
+    let errors = output.pump(stderr, OutputStream::Stderr, &over);
     let watched =
         Watched { keeper, worktree: &worktree, output: &output, limits: with.limits, stalled: &stalled };
     let watching = liveness::watch(watched, &over);
@@ -164,37 +164,47 @@ pub(crate) async fn converse(
     let (end, talk, (), (), ()) = tokio::join!(kept.finish(ends), talking, errors, watching, attending);
     let exceeded = output.exceeded().is_cancelled();
     let ending = ending(end, talk, exceeded, with.limits, &output);
-    Ok(Conversed { ending, greeting: greeting.into_inner().unwrap_or_else(PoisonError::into_inner) })
+    Ok(AcpResult { ending, greeting: greeting.into_inner().unwrap_or_else(PoisonError::into_inner) })
 }
 
-fn ending(end: End, talk: Talk, exceeded: bool, limits: Limits, output: &Sink) -> Ending {
+fn ending(
+    end: ProcessEnd,
+    talk: DialogEnd,
+    exceeded: bool,
+    limits: RunLimits,
+    output: &SignalSink,
+) -> Ending {
     let unfinished = |reason: String| Ending::Unfinished { reason: output.hide(reason), tail: output.tail() };
     match (end, talk) {
-        _ if exceeded => command::ending(End::Exceeded, limits, output.tail()),
-        (_, Talk::Cancelled) => Ending::Stopped,
-        (end @ (End::TimedOut | End::Exceeded | End::Stalled | End::Greedy(_)), _) => {
-            command::ending(end, limits, output.tail())
-        }
-        (_, Talk::Limited(resets)) => Ending::RateLimited { resets },
+        _ if exceeded => command::ending(ProcessEnd::Exceeded, limits, output.tail()),
+        (_, DialogEnd::Cancelled) => Ending::Stopped,
+        (
+            end @ (ProcessEnd::TimedOut | ProcessEnd::Exceeded | ProcessEnd::Stalled | ProcessEnd::Greedy(_)),
+            _,
+        ) => command::ending(end, limits, output.tail()),
+        (_, DialogEnd::Limited(resets)) => Ending::RateLimited { resets },
         // The end of a turn proves nothing: some agents end it normally when their model failed.
-        (_, Talk::Answered(StopReason::EndTurn)) => match output.report() {
+        (_, DialogEnd::Answered(StopReason::EndTurn)) => match output.report() {
             Some(report) => failure_report::reported(&report, output.tail()),
             None => Ending::Finished,
         },
-        (_, Talk::Greeted) => Ending::Finished,
-        (_, Talk::Failed(cause, reason)) => {
+        (_, DialogEnd::Greeted) => Ending::Finished,
+        (_, DialogEnd::Failed(cause, reason)) => {
             Ending::ModelFailed { cause, reason: output.hide(reason), tail: output.tail() }
         }
-        (_, Talk::Answered(reason @ StopReason::Refusal)) => {
+        (_, DialogEnd::Answered(reason @ StopReason::Refusal)) => {
             let (cause, reason) = (ModelFailure::Refused, gave_up(reason).to_owned());
             Ending::ModelFailed { cause, reason, tail: output.tail() }
         }
-        (_, Talk::Answered(reason)) => unfinished(gave_up(reason).to_owned()),
+        (_, DialogEnd::Answered(reason)) => unfinished(gave_up(reason).to_owned()),
         // A failure exit status is more informative than a disconnect.
-        (End::Itself(exit @ (Exit::Signal(_) | Exit::Code(1..))), Talk::Left(_)) => {
-            command::ending(End::Itself(exit), limits, output.tail())
+        (ProcessEnd::Itself(exit @ (Exit::Signal(_) | Exit::Code(1..))), DialogEnd::Left(_)) => {
+            command::ending(ProcessEnd::Itself(exit), limits, output.tail())
         }
-        (End::Itself(_) | End::Stopped, Talk::Broken(reason) | Talk::Left(reason)) => unfinished(reason),
+        (
+            ProcessEnd::Itself(_) | ProcessEnd::Stopped,
+            DialogEnd::Broken(reason) | DialogEnd::Left(reason),
+        ) => unfinished(reason),
     }
 }
 
@@ -210,13 +220,13 @@ fn gave_up(reason: StopReason) -> &'static str {
 }
 
 async fn talk<T>(
-    with: &Converser<'_>,
+    with: &AcpRun<'_>,
     transport: T,
-    output: Arc<Sink>,
+    output: Arc<SignalSink>,
     fault: &Fault,
     greeting: &Mutex<Option<String>>,
     stop: &CancellationToken,
-) -> Talk
+) -> DialogEnd
 where
     T: agent_client_protocol::ConnectTo<Client> + 'static,
 {
@@ -226,7 +236,7 @@ where
         permissions: with.permissions.clone(),
         permitted: with.task.permitted.clone(),
         stop: stop.clone(),
-        story: Mutex::new(Story::without(with.secrets.clone())),
+        story: Mutex::new(UpdateState::without(with.secrets.clone())),
         replaying: AtomicBool::new(false),
     });
     // The last method called, for the error if the agent disconnects.
@@ -272,30 +282,32 @@ where
     host.flush().await;
     match spoken {
         Ok(talk) => talk,
-        Err(_) if stop.is_cancelled() => Talk::Cancelled,
+        Err(_) if stop.is_cancelled() => DialogEnd::Cancelled,
         Err(_) if fault.closed().is_cancelled() => broke_off(fault, &asked),
         Err(error) => refused(&error, &asked),
     }
 }
 
 /// Classifies an error response.
-fn refused(error: &Error, asked: &Mutex<&'static str>) -> Talk {
+fn refused(error: &Error, asked: &Mutex<&'static str>) -> DialogEnd {
     if let Some(resets) = limited(error) {
-        return Talk::Limited(resets);
+        return DialogEnd::Limited(resets);
     }
     let asked = *asked.lock().unwrap_or_else(PoisonError::into_inner);
     let text = described(error);
     let reason = format!("answered `{asked}` with an error: {text}");
     if failure_report::is_about_auth(&text) {
-        Talk::Failed(ModelFailure::Auth, reason)
+        DialogEnd::Failed(ModelFailure::Auth, reason)
     } else {
-        Talk::Broken(reason)
+        DialogEnd::Broken(reason)
     }
 }
 
-fn broke_off(fault: &Fault, asked: &Mutex<&'static str>) -> Talk {
+fn broke_off(fault: &Fault, asked: &Mutex<&'static str>) -> DialogEnd {
     let asked = *asked.lock().unwrap_or_else(PoisonError::into_inner);
-    fault.seen().map_or_else(|| Talk::Left(format!("ended without an answer to `{asked}`")), Talk::Broken)
+    fault
+        .seen()
+        .map_or_else(|| DialogEnd::Left(format!("ended without an answer to `{asked}`")), DialogEnd::Broken)
 }
 
 /// Returns the reset time if an error indicates a rate limit.
@@ -304,12 +316,12 @@ fn limited(error: &Error) -> Option<Resets> {
 }
 
 /// Classifies the response to the task. If the agent stopped early, its metadata may indicate a rate limit.
-fn meant(response: PromptResponse) -> Talk {
+fn meant(response: PromptResponse) -> DialogEnd {
     let told = match response.stop_reason {
         StopReason::EndTurn => None,
         _ => response.meta.and_then(|meta| limit::told(&meta.into())),
     };
-    told.map_or(Talk::Answered(response.stop_reason), Talk::Limited)
+    told.map_or(DialogEnd::Answered(response.stop_reason), DialogEnd::Limited)
 }
 
 pub(super) fn described(error: &Error) -> String {
@@ -324,12 +336,12 @@ pub(super) fn described(error: &Error) -> String {
 }
 
 async fn dialogue(
-    with: &Converser<'_>,
+    with: &AcpRun<'_>,
     agent: &ConnectionTo<Agent>,
     host: &Host,
     asked: &Mutex<&'static str>,
     greeting: &Mutex<Option<String>>,
-) -> Result<Talk, Error> {
+) -> Result<DialogEnd, Error> {
     let stop = &host.stop;
     let ask = |what: &'static str| *asked.lock().unwrap_or_else(PoisonError::into_inner) = what;
     ask("initialize");
@@ -339,28 +351,28 @@ async fn dialogue(
         .client_info(Implementation::new("drydock", env!("CARGO_PKG_VERSION")));
     let answered = tokio::select! {
         answered = timeout(GREETING_PATIENCE, agent.send_request(hello).block_task()) => answered,
-        () = stop.cancelled() => return Ok(Talk::Cancelled),
+        () = stop.cancelled() => return Ok(DialogEnd::Cancelled),
     };
     let Ok(greeted) = answered else { return Ok(silent("initialize")) };
     let greeted = greeted?;
     *greeting.lock().unwrap_or_else(PoisonError::into_inner) = Some(name(&greeted));
     if with.goal == Goal::Greet {
-        return Ok(Talk::Greeted);
+        return Ok(DialogEnd::Greeted);
     }
     let opening = session::open(with, agent, &greeted, host, offered(with), (ask, GREETING_PATIENCE));
     let opened = tokio::select! {
         opened = opening => opened,
-        () = stop.cancelled() => return Ok(Talk::Cancelled),
+        () = stop.cancelled() => return Ok(DialogEnd::Cancelled),
     };
     let (session, words) = match opened {
-        Ok(Opened::New(session)) => (session, prompt::words(with.task)),
-        Ok(Opened::Loaded(session)) => (session, prompt::words_again(with.task)),
-        Ok(Opened::Silent(what)) => return Ok(silent(what)),
+        Ok(OpenedSession::New(session)) => (session, prompt::words(with.task)),
+        Ok(OpenedSession::Loaded(session)) => (session, prompt::words_again(with.task)),
+        Ok(OpenedSession::Silent(what)) => return Ok(silent(what)),
         Err(error) if error.code == ErrorCode::AUTH_REQUIRED => {
             let how = "requires a login; log in with its own program, then make its credentials available to \
                  drydock";
             let reason = format!("{how} (`env`, `pass_env` or `[sandbox] write`)");
-            return Ok(Talk::Failed(ModelFailure::Auth, reason));
+            return Ok(DialogEnd::Failed(ModelFailure::Auth, reason));
         }
         Err(error) => return Err(error),
     };
@@ -382,7 +394,7 @@ async fn dialogue(
             if let Ok(Ok(answer)) = timeout(CANCEL_PATIENCE, prompt).await {
                 count(host, &answer).await;
             }
-            Ok(Talk::Cancelled)
+            Ok(DialogEnd::Cancelled)
         }
     }
 }
@@ -395,7 +407,7 @@ async fn count(host: &Host, answer: &PromptResponse) {
 }
 
 /// Returns drydock as an MCP server. Without it, an agent can still write its messages as lines.
-fn offered(with: &Converser<'_>) -> Vec<McpServer> {
+fn offered(with: &AcpRun<'_>) -> Vec<McpServer> {
     let (Some(door), Some(program)) = (with.door, &with.program) else { return Vec::new() };
     let variable = |(name, value): (&str, &OsStr)| value.to_str().map(|value| EnvVariable::new(name, value));
     let Some(env) = door.variables().into_iter().map(variable).collect() else { return Vec::new() };
@@ -403,8 +415,8 @@ fn offered(with: &Converser<'_>) -> Vec<McpServer> {
     vec![McpServer::Stdio(server)]
 }
 
-fn silent(what: &str) -> Talk {
-    Talk::Broken(format!("did not answer `{what}` within {} s", GREETING_PATIENCE.as_secs()))
+fn silent(what: &str) -> DialogEnd {
+    DialogEnd::Broken(format!("did not answer `{what}` within {} s", GREETING_PATIENCE.as_secs()))
 }
 
 fn name(greeted: &InitializeResponse) -> String {

@@ -15,17 +15,17 @@ const READ_MAX: u64 = 4 * 1024 * 1024;
 /// Reads a file that an agent left below a directory. No symbolic link leads outside, only a regular file of
 /// limited size is read, and the call does not block.
 pub fn read_below(directory: &Path, path: &Path) -> io::Result<String> {
-    Worktree::at(directory).read(path, None, None)
+    WorktreeFiles::at(directory).read(path, None, None)
 }
 
 /// The directory of an agent's files.
-pub(super) struct Worktree {
+pub(super) struct WorktreeFiles {
     root: PathBuf,
     /// The resolved path, which an agent may use too.
     real: PathBuf,
 }
 
-impl Worktree {
+impl WorktreeFiles {
     pub(super) fn at(root: &Path) -> Self {
         Self { root: root.to_owned(), real: root.canonicalize().unwrap_or_else(|_| root.to_owned()) }
     }
@@ -113,7 +113,7 @@ fn outside(path: &Path) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::Worktree;
+    use super::WorktreeFiles;
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::Path;
@@ -123,7 +123,7 @@ mod tests {
         let dock = tempfile::tempdir().unwrap();
         let root = dock.path().join("tree");
         fs::create_dir(&root).unwrap();
-        let tree = Worktree::at(&root);
+        let tree = WorktreeFiles::at(&root);
         tree.write(&root.join("a/b/c.txt"), "one\ntwo\nthree\n").unwrap();
         tree.write(Path::new("a/b/c.txt"), "1\n2\n3\n").unwrap();
         assert_eq!(tree.read(&root.join("a/b/c.txt"), None, None).unwrap(), "1\n2\n3\n");
@@ -142,7 +142,7 @@ mod tests {
         symlink(&secret, root.join("link")).unwrap();
         symlink(dock.path(), root.join("door")).unwrap();
         symlink("..", root.join("up")).unwrap();
-        let tree = Worktree::at(&root);
+        let tree = WorktreeFiles::at(&root);
         for path in [
             secret.clone(),
             root.join("../secret"),
@@ -167,7 +167,7 @@ mod tests {
     fn what_belongs_to_git_is_not_written() {
         let dock = tempfile::tempdir().unwrap();
         fs::write(dock.path().join(".git"), "gitdir: elsewhere").unwrap();
-        let tree = Worktree::at(dock.path());
+        let tree = WorktreeFiles::at(dock.path());
         for path in [".git", "a/.git/config", "a/../.git"] {
             assert!(tree.write(Path::new(path), "x").is_err(), "{path}");
         }
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn what_is_no_file_is_refused_at_once() {
         let dock = tempfile::tempdir().unwrap();
-        let tree = Worktree::at(dock.path());
+        let tree = WorktreeFiles::at(dock.path());
         assert!(
             std::process::Command::new("mkfifo").arg(dock.path().join("pipe")).status().unwrap().success()
         );

@@ -14,11 +14,11 @@ use agent_client_protocol::v1::schema::{
 use tokio_util::sync::CancellationToken;
 
 use super::account::Account;
-use super::ask::Request;
-use super::files::Worktree;
-use super::permission::{Permissions, Rule};
-use super::update::{Said, Story, Told};
-use crate::output::{Dealt, Sink};
+use super::ask::PermissionQuestion;
+use super::files::WorktreeFiles;
+use super::permission::{PermissionPolicy, Permissions};
+use super::update::{Said, UpdateOutcome, UpdateState};
+use crate::output::{SignalOutcome, SignalSink};
 use crate::reply::Reply;
 use crate::signal::{Activity, Signal};
 use crate::task::Permits;
@@ -31,19 +31,19 @@ const LABEL_CHARS_MAX: usize = 100;
 
 /// Drydock's side of one conversation.
 pub(super) struct Host {
-    pub(super) output: Arc<Sink>,
+    pub(super) output: Arc<SignalSink>,
     pub(super) worktree: PathBuf,
     pub(super) permissions: Permissions,
     /// People's answers about tools.
     pub(super) permitted: Permits,
     pub(super) stop: CancellationToken,
-    pub(super) story: Mutex<Story>,
+    pub(super) story: Mutex<UpdateState>,
     /// Set while the agent repeats messages of an earlier run.
     pub(super) replaying: AtomicBool,
 }
 
 impl Host {
-    fn story(&self) -> MutexGuard<'_, Story> {
+    fn story(&self) -> MutexGuard<'_, UpdateState> {
         self.story.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -53,12 +53,12 @@ impl Host {
         }
         let told = self.story().hear(notification.update, |text| self.output.begins_report(text));
         match told {
-            Told::Lines(lines) => {
+            UpdateOutcome::Lines(lines) => {
                 for Said { line, begins } in lines {
                     self.output.say(&line, begins).await;
                 }
             }
-            Told::Activity(open, activity) => {
+            UpdateOutcome::Activity(open, activity) => {
                 if let Some(Said { line, begins }) = open {
                     self.output.say(&line, begins).await;
                 }
@@ -69,8 +69,8 @@ impl Host {
                     self.output.tell(Signal::Keep { label, reply: Reply::new().0 }).await;
                 }
             }
-            Told::Used { more, session } => self.output.tell(Signal::Used { more, session }).await,
-            Told::Nothing => {}
+            UpdateOutcome::Used { more, session } => self.output.tell(Signal::Used { more, session }).await,
+            UpdateOutcome::Nothing => {}
         }
     }
 
@@ -82,7 +82,7 @@ impl Host {
     /// Forwards the total tokens that the agent reports for its session.
     pub(super) async fn used(&self, total_tokens: u64) {
         let told = self.story().tokens(total_tokens);
-        if let Told::Used { more, session } = told {
+        if let UpdateOutcome::Used { more, session } = told {
             self.output.tell(Signal::Used { more, session }).await;
         }
     }
@@ -97,7 +97,7 @@ impl Host {
 
     pub(super) async fn read(&self, request: ReadTextFileRequest) -> Result<ReadTextFileResponse, Error> {
         let worktree = self.worktree.clone();
-        let read = move || Worktree::at(&worktree).read(&request.path, request.line, request.limit);
+        let read = move || WorktreeFiles::at(&worktree).read(&request.path, request.line, request.limit);
         blocking(read).await.map(ReadTextFileResponse::new)
     }
 
@@ -105,7 +105,7 @@ impl Host {
         let worktree = self.worktree.clone();
         let title = shown(&self.worktree, &request.path);
         self.keep(label("before", "write", &title)).await;
-        let write = move || Worktree::at(&worktree).write(&request.path, &request.content);
+        let write = move || WorktreeFiles::at(&worktree).write(&request.path, &request.content);
         blocking(write).await?;
         self.keep(label("after", "write", &title)).await;
         Ok(WriteTextFileResponse::new())
@@ -114,7 +114,7 @@ impl Host {
     /// Requests a checkpoint of the worktree while the agent waits.
     async fn keep(&self, label: String) {
         let dealt = self.output.ask(|reply| Signal::Keep { label, reply }, KEEP_PATIENCE).await;
-        if dealt != Dealt::Done {
+        if dealt != SignalOutcome::Done {
             // The receiver reports the failure to the user; the agent does not need to know.
             tracing::debug!(?dealt, "a write continued without a checkpoint");
         }
@@ -124,29 +124,31 @@ impl Host {
     /// the run is about to be stopped.
     pub(super) async fn permit(&self, request: RequestPermissionRequest) -> RequestPermissionResponse {
         let known = self.story().known(&request.tool_call.tool_call_id.to_string());
-        let asked = Request::of(&request.tool_call, known);
+        let asked = PermissionQuestion::of(&request.tool_call, known);
         let rule = match self.permissions.of(asked.kind) {
-            Rule::Ask => match asked.answer(&self.permitted) {
-                Some(true) => Rule::Allow,
-                Some(false) => Rule::Reject,
-                None => Rule::Ask,
+            PermissionPolicy::Ask => match asked.answer(&self.permitted) {
+                Some(true) => PermissionPolicy::Allow,
+                Some(false) => PermissionPolicy::Reject,
+                None => PermissionPolicy::Ask,
             },
-            rule @ (Rule::Allow | Rule::Reject) => rule,
+            rule @ (PermissionPolicy::Allow | PermissionPolicy::Reject) => rule,
         };
         let (answer, kinds) = match rule {
-            Rule::Allow => ("allowed", [PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways]),
-            Rule::Reject => {
+            PermissionPolicy::Allow => {
+                ("allowed", [PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways])
+            }
+            PermissionPolicy::Reject => {
                 ("rejected", [PermissionOptionKind::RejectOnce, PermissionOptionKind::RejectAlways])
             }
-            Rule::Ask => {
+            PermissionPolicy::Ask => {
                 self.put_to_a_person(asked).await;
                 return RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled);
             }
         };
         let chosen = kinds.iter().find_map(|kind| request.options.iter().find(|option| option.kind == *kind));
-        let allowed = rule == Rule::Allow && chosen.is_some();
+        let allowed = rule == PermissionPolicy::Allow && chosen.is_some();
         // If the agent offers no option to allow, the request is cancelled.
-        let answer = if rule == Rule::Allow && !allowed { "cancelled" } else { answer };
+        let answer = if rule == PermissionPolicy::Allow && !allowed { "cancelled" } else { answer };
         let before = label("before", asked.kind, &asked.title);
         let activity = Activity::Permission { title: asked.title, kind: asked.kind, answer };
         self.output.tell(Signal::Activity(activity)).await;
@@ -162,7 +164,7 @@ impl Host {
         })
     }
 
-    async fn put_to_a_person(&self, asked: Request) {
+    async fn put_to_a_person(&self, asked: PermissionQuestion) {
         let activity = Activity::Permission { title: asked.title.clone(), kind: asked.kind, answer: "asked" };
         self.output.tell(Signal::Activity(activity)).await;
         self.output.tell(Signal::Permission(asked.asked())).await;

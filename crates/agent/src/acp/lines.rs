@@ -48,7 +48,7 @@ impl Fault {
 /// Reader of an agent's messages.
 pub(super) struct Incoming<R> {
     drain: Drain<R>,
-    output: Arc<output::Sink>,
+    output: Arc<output::SignalSink>,
     fault: Fault,
     message_max: usize,
     partial: Vec<u8>,
@@ -74,7 +74,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Incoming<R> {
     pub(super) fn new(
         from: R,
         over: &CancellationToken,
-        output: Arc<output::Sink>,
+        output: Arc<output::SignalSink>,
         fault: Fault,
         message_max: usize,
     ) -> Self {

@@ -12,7 +12,7 @@ mod prompt;
 mod session;
 mod update;
 
-pub(crate) use converse::{Conversed, Converser, Goal, converse};
+pub(crate) use converse::{AcpResult, AcpRun, Goal, converse};
 pub use files::read_below;
 pub(crate) use permission::Permissions;
 pub(crate) use prompt::words;

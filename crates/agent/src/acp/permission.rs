@@ -11,7 +11,7 @@ pub(super) const KINDS: [&str; 10] =
 /// The answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Rule {
+pub(super) enum PermissionPolicy {
     Allow,
     Reject,
     Ask,
@@ -23,18 +23,18 @@ pub(super) enum Rule {
 /// runs in the sandbox and its work is checked before it lands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Permissions {
-    rest: Rule,
-    by_kind: BTreeMap<String, Rule>,
+    rest: PermissionPolicy,
+    by_kind: BTreeMap<String, PermissionPolicy>,
 }
 
 impl Default for Permissions {
     fn default() -> Self {
-        Self { rest: Rule::Allow, by_kind: BTreeMap::new() }
+        Self { rest: PermissionPolicy::Allow, by_kind: BTreeMap::new() }
     }
 }
 
 impl Permissions {
-    pub(super) fn of(&self, kind: &str) -> Rule {
+    pub(super) fn of(&self, kind: &str) -> PermissionPolicy {
         self.by_kind.get(kind).copied().unwrap_or(self.rest)
     }
 }
@@ -43,29 +43,35 @@ impl<'de> Deserialize<'de> for Permissions {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Written {
-            All(Rule),
-            ByKind(BTreeMap<String, Rule>),
+        enum RawPermissions {
+            All(PermissionPolicy),
+            ByKind(BTreeMap<String, PermissionPolicy>),
         }
         let wrong =
             "permissions is \"allow\", \"reject\", \"ask\", or a table with one of these per kind of tool";
-        let written = Written::deserialize(deserializer).map_err(|_| serde::de::Error::custom(wrong))?;
+        let written =
+            RawPermissions::deserialize(deserializer).map_err(|_| serde::de::Error::custom(wrong))?;
         match written {
-            Written::All(rest) => Ok(Self { rest, by_kind: BTreeMap::new() }),
-            Written::ByKind(by_kind) => match by_kind.keys().find(|kind| !KINDS.contains(&kind.as_str())) {
-                Some(kind) => Err(serde::de::Error::custom(format!(
-                    "permissions: unknown kind of tool {kind:?}; use one of {}",
-                    KINDS.join(", ")
-                ))),
-                None => Ok(Self { rest: by_kind.get("other").copied().unwrap_or(Rule::Ask), by_kind }),
-            },
+            RawPermissions::All(rest) => Ok(Self { rest, by_kind: BTreeMap::new() }),
+            RawPermissions::ByKind(by_kind) => {
+                match by_kind.keys().find(|kind| !KINDS.contains(&kind.as_str())) {
+                    Some(kind) => Err(serde::de::Error::custom(format!(
+                        "permissions: unknown kind of tool {kind:?}; use one of {}",
+                        KINDS.join(", ")
+                    ))),
+                    None => Ok(Self {
+                        rest: by_kind.get("other").copied().unwrap_or(PermissionPolicy::Ask),
+                        by_kind,
+                    }),
+                }
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Permissions, Rule};
+    use super::{PermissionPolicy, Permissions};
 
     #[derive(serde::Deserialize)]
     struct Holder {
@@ -80,14 +86,14 @@ mod tests {
 
     #[test]
     fn one_word_or_a_table_is_read() {
-        assert_eq!(read("'reject'").unwrap().of("edit"), Rule::Reject);
+        assert_eq!(read("'reject'").unwrap().of("edit"), PermissionPolicy::Reject);
         let table = read("{ read = 'allow', execute = 'reject' }").unwrap();
         assert_eq!(
             (table.of("read"), table.of("execute"), table.of("edit")),
-            (Rule::Allow, Rule::Reject, Rule::Ask)
+            (PermissionPolicy::Allow, PermissionPolicy::Reject, PermissionPolicy::Ask)
         );
-        assert_eq!(read("{ other = 'allow', edit = 'ask' }").unwrap().of("fetch"), Rule::Allow);
-        assert_eq!(Permissions::default().of("execute"), Rule::Allow);
+        assert_eq!(read("{ other = 'allow', edit = 'ask' }").unwrap().of("fetch"), PermissionPolicy::Allow);
+        assert_eq!(Permissions::default().of("execute"), PermissionPolicy::Allow);
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::task::{Proposal, Task};
+use crate::task::{AgentTask, Proposal};
 
 /// Returns a task as text. Empty parts are left out.
-pub(crate) fn words(task: &Task) -> String {
+pub(crate) fn words(task: &AgentTask) -> String {
     let mut text = format!("{}\n", task.task.trim());
     let mut part = |heading: &str, lines: &[String]| {
         if !lines.is_empty() {
@@ -44,7 +44,7 @@ pub(crate) fn words(task: &Task) -> String {
 
 /// Returns a task as text for an agent that resumes an earlier session. It contains everything again: some
 /// parts are new, and the agent's memory of the files may be outdated.
-pub(crate) fn words_again(task: &Task) -> String {
+pub(crate) fn words_again(task: &AgentTask) -> String {
     format!(
         "You have worked on this before; continue now. The directory may be a different one, and your \
          earlier changes may not be in it: check before you rely on them. The task, with all feedback \
@@ -63,12 +63,12 @@ fn choice(choice: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::words;
-    use crate::task::Task;
+    use crate::task::AgentTask;
     use std::collections::BTreeMap;
 
     #[test]
     fn everything_that_was_said_is_in_the_words_and_nothing_empty_is() {
-        let mut task = Task {
+        let mut task = AgentTask {
             plan: "pln".into(),
             run: "run".into(),
             phase: "execute".into(),

@@ -13,16 +13,16 @@ use agent_client_protocol::{Agent, Error};
 use tokio::time::timeout;
 
 use super::account::Account;
-use super::converse::Converser;
+use super::converse::AcpRun;
 use super::handle::Host;
 use crate::signal::Signal;
-use crate::task::SessionUse;
+use crate::task::SessionUsage;
 
 /// A longer session id is not stored.
 const SESSION_BYTES_MAX: usize = 1_000;
 
 /// The outcome of opening a session.
-pub(super) enum Opened {
+pub(super) enum OpenedSession {
     /// A new session was started.
     New(SessionId),
     /// An earlier session was loaded.
@@ -33,13 +33,13 @@ pub(super) enum Opened {
 
 /// Opens the session of a conversation. `ask` is called with the name of each method before it is called.
 pub(super) async fn open(
-    with: &Converser<'_>,
+    with: &AcpRun<'_>,
     agent: &ConnectionTo<Agent>,
     greeted: &InitializeResponse,
     host: &Host,
     servers: Vec<McpServer>,
     (ask, patience): (impl Fn(&'static str), Duration),
-) -> Result<Opened, Error> {
+) -> Result<OpenedSession, Error> {
     let loads = greeted.agent_capabilities.load_session;
     let mut why = None;
     if let Some(earlier) = with.task.session.clone().filter(|_| loads) {
@@ -52,10 +52,10 @@ pub(super) async fn open(
         let answered = timeout(patience, agent.send_request(load).block_task()).await;
         host.replaying.store(false, Ordering::Release);
         match answered {
-            Err(_) => return Ok(Opened::Silent("session/load")),
+            Err(_) => return Ok(OpenedSession::Silent("session/load")),
             Ok(Ok(_)) => {
                 tell(host, &earlier, None, told).await;
-                return Ok(Opened::Loaded(earlier));
+                return Ok(OpenedSession::Loaded(earlier));
             }
             // The agent may no longer have the session; the prompt then contains the whole task again.
             Ok(Err(error)) => {
@@ -67,22 +67,22 @@ pub(super) async fn open(
     ask("session/new");
     let new = NewSessionRequest::new(with.dirs.worktree.clone()).mcp_servers(servers);
     match timeout(patience, agent.send_request(new).block_task()).await {
-        Err(_) => Ok(Opened::Silent("session/new")),
+        Err(_) => Ok(OpenedSession::Silent("session/new")),
         Ok(Err(error)) => Err(error),
         Ok(Ok(opened)) => {
             if loads {
                 let why = why.map_or_else(String::new, |why| {
                     format!("the earlier session could not be loaded: {why}")
                 });
-                tell(host, &opened.session_id, Some(why), SessionUse::default()).await;
+                tell(host, &opened.session_id, Some(why), SessionUsage::default()).await;
             }
-            Ok(Opened::New(opened.session_id))
+            Ok(OpenedSession::New(opened.session_id))
         }
     }
 }
 
 /// Emits the session's id, so that a later run can resume it; `begun` is the reason for a new one.
-async fn tell(host: &Host, session: &SessionId, begun: Option<String>, told: SessionUse) {
+async fn tell(host: &Host, session: &SessionId, begun: Option<String>, told: SessionUsage) {
     let id = session.to_string();
     if id.len() <= SESSION_BYTES_MAX {
         host.output.tell(Signal::Session { id, begun, told }).await;

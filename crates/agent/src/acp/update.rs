@@ -9,8 +9,8 @@ use agent_client_protocol::v1::schema::{
 
 use super::account::Account;
 use crate::secret::Secrets;
-use crate::signal::{Activity, Changed, Step};
-use crate::task::SessionUse;
+use crate::signal::{Activity, Changed, TodoItem};
+use crate::task::SessionUsage;
 
 /// Maximum number of steps, paths and changed files in one signal.
 const NAMED_MAX: usize = 20;
@@ -23,15 +23,15 @@ const LINE_MAX: usize = 4 * 1024;
 
 /// The result of one update.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum UpdateOutcome {
     /// Complete lines.
     Lines(Vec<Said>),
     /// The unfinished line before it, then the activity.
     Activity(Option<Said>, Activity),
     /// The session's usage increased.
     Used {
-        more: SessionUse,
-        session: SessionUse,
+        more: SessionUsage,
+        session: SessionUsage,
     },
     Nothing,
 }
@@ -46,7 +46,7 @@ pub(super) struct Said {
 
 /// State kept between updates.
 #[derive(Debug, Default)]
-pub(super) struct Story {
+pub(super) struct UpdateState {
     /// The unfinished line.
     open: String,
     /// Whether a report began with the unfinished line.
@@ -58,7 +58,7 @@ pub(super) struct Story {
     pub(super) account: Account,
 }
 
-impl Story {
+impl UpdateState {
     /// Returns the state for an agent with these secrets.
     pub(super) fn without(secrets: Secrets) -> Self {
         Self { secrets, ..Self::default() }
@@ -66,18 +66,22 @@ impl Story {
 
     /// Handles one update. `begins_report` returns true for a text that begins like the report of a failed
     /// model; such a text starts a new line even if another line is unfinished.
-    pub(super) fn hear(&mut self, update: SessionUpdate, begins_report: impl Fn(&str) -> bool) -> Told {
+    pub(super) fn hear(
+        &mut self,
+        update: SessionUpdate,
+        begins_report: impl Fn(&str) -> bool,
+    ) -> UpdateOutcome {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => match chunk.content {
                 ContentBlock::Text(text) => self.say(&text.text, begins_report),
-                _ => Told::Nothing,
+                _ => UpdateOutcome::Nothing,
             },
             SessionUpdate::ToolCall(call) => self.tool(call),
             SessionUpdate::ToolCallUpdate(update) => self.tool_update(update),
-            SessionUpdate::Plan(plan) => Told::Activity(self.rest(), steps(plan)),
+            SessionUpdate::Plan(plan) => UpdateOutcome::Activity(self.rest(), steps(plan)),
             SessionUpdate::UsageUpdate(update) => self.cost(update.cost),
             // Thoughts, modes and commands are not forwarded; their arrival already counts as a sign of life.
-            _ => Told::Nothing,
+            _ => UpdateOutcome::Nothing,
         }
     }
 
@@ -97,9 +101,9 @@ impl Story {
     }
 
     /// Returns the increase of the session's cost; a cost in another currency cannot be converted to dollars.
-    fn cost(&mut self, cost: Option<Cost>) -> Told {
+    fn cost(&mut self, cost: Option<Cost>) -> UpdateOutcome {
         let Some(cost) = cost.filter(|cost| cost.currency == "USD" && cost.amount > 0.0) else {
-            return Told::Nothing;
+            return UpdateOutcome::Nothing;
         };
         // The protocol uses a fraction; from here on cost is counted in whole millionths.
         let micros = (cost.amount * 1e6).round() as u64;
@@ -108,17 +112,21 @@ impl Story {
     }
 
     /// Returns the increase of the session's tokens.
-    pub(super) fn tokens(&mut self, total: u64) -> Told {
+    pub(super) fn tokens(&mut self, total: u64) -> UpdateOutcome {
         let more = self.account.tokens(total);
         self.used(more)
     }
 
-    fn used(&self, more: SessionUse) -> Told {
+    fn used(&self, more: SessionUsage) -> UpdateOutcome {
         let session = self.account.told();
-        if more == SessionUse::default() { Told::Nothing } else { Told::Used { more, session } }
+        if more == SessionUsage::default() {
+            UpdateOutcome::Nothing
+        } else {
+            UpdateOutcome::Used { more, session }
+        }
     }
 
-    fn say(&mut self, text: &str, begins_report: impl Fn(&str) -> bool) -> Told {
+    fn say(&mut self, text: &str, begins_report: impl Fn(&str) -> bool) -> UpdateOutcome {
         let mut lines = Vec::new();
         if begins_report(text) {
             lines.extend(self.rest());
@@ -133,7 +141,7 @@ impl Story {
                 lines.push(self.cut());
             }
         }
-        if lines.is_empty() { Told::Nothing } else { Told::Lines(lines) }
+        if lines.is_empty() { UpdateOutcome::Nothing } else { UpdateOutcome::Lines(lines) }
     }
 
     /// Returns a line that is too long, except for an end that may be the beginning of a secret.
@@ -143,16 +151,16 @@ impl Story {
         self.said(line)
     }
 
-    fn tool(&mut self, call: ToolCall) -> Told {
+    fn tool(&mut self, call: ToolCall) -> UpdateOutcome {
         let (title, kind, status) = (short(&call.title), kind(call.kind), status(call.status));
         let id = short(&call.tool_call_id.to_string());
         self.remember(&id, (title.clone(), kind, status));
         let (paths, diffs) = (paths(&call.locations), diffs(&call.content));
-        Told::Activity(self.rest(), Activity::Tool { id, title, kind, status, paths, diffs })
+        UpdateOutcome::Activity(self.rest(), Activity::Tool { id, title, kind, status, paths, diffs })
     }
 
     /// Reports a tool call again only if its status changed: its output may arrive in thousands of updates.
-    fn tool_update(&mut self, update: ToolCallUpdate) -> Told {
+    fn tool_update(&mut self, update: ToolCallUpdate) -> UpdateOutcome {
         let id = short(&update.tool_call_id.to_string());
         let fields = update.fields;
         let before = self.tools.get(&id).cloned();
@@ -164,13 +172,13 @@ impl Story {
         );
         if before.is_some_and(|(_, _, old_status)| old_status == now.2) {
             self.remember(&id, now);
-            return Told::Nothing;
+            return UpdateOutcome::Nothing;
         }
         self.remember(&id, now.clone());
         let (title, kind, status) = now;
         let paths = paths(&fields.locations.unwrap_or_default());
         let diffs = diffs(&fields.content.unwrap_or_default());
-        Told::Activity(self.rest(), Activity::Tool { id, title, kind, status, paths, diffs })
+        UpdateOutcome::Activity(self.rest(), Activity::Tool { id, title, kind, status, paths, diffs })
     }
 
     fn remember(&mut self, id: &str, tool: (String, &'static str, &'static str)) {
@@ -181,7 +189,7 @@ impl Story {
 }
 
 fn steps(plan: Plan) -> Activity {
-    let step = |entry: agent_client_protocol::v1::schema::PlanEntry| Step {
+    let step = |entry: agent_client_protocol::v1::schema::PlanEntry| TodoItem {
         text: short(&entry.content),
         status: match entry.status {
             PlanEntryStatus::Pending => "pending",

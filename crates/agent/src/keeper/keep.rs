@@ -28,7 +28,7 @@ use rustix::process::{
 
 use super::limits::{self, LOOK_PAUSE};
 use super::processes;
-use super::wire::{self, Exit, Report, Terms};
+use super::wire::{self, Confinement, Exit, KeeperReport};
 use crate::environment::KEEPER;
 use crate::sandbox::{Resource, Resources, confine};
 
@@ -63,7 +63,7 @@ pub fn keep(argv: Vec<OsString>) -> ExitCode {
 }
 
 /// An input of the keeper's main loop.
-enum Happening {
+enum KeeperInput {
     /// Drydock requests termination.
     Terminate,
     /// Drydock has ended, or wants everything killed.
@@ -101,17 +101,17 @@ fn life(argv: &[OsString]) -> io::Result<ExitCode> {
     });
     match control.try_clone() {
         Ok(orders) => drop(thread::spawn(move || obey(orders, &happenings))),
-        Err(_) => drop(happenings.send(Happening::Released)),
+        Err(_) => drop(happenings.send(KeeperInput::Released)),
     }
     // If the write fails, drydock has ended, and the thread that reads orders notices that.
-    drop(wire::write_report(&mut &control, &Report::Started));
+    drop(wire::write_report(&mut &control, &KeeperReport::Started));
     limits::take_precedence();
     let (exit, survivors, exceeded) = watch(agent, &happened, &terms.resources);
     let code = match exit {
         Exit::Code(code) => code,
         Exit::Signal(signal) => 128 + signal,
     };
-    drop(wire::write_report(&mut &control, &Report::Ended { exit, survivors, exceeded }));
+    drop(wire::write_report(&mut &control, &KeeperReport::Ended { exit, survivors, exceeded }));
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)))
 }
 
@@ -135,18 +135,19 @@ fn settle() -> io::Result<()> {
 /// not.
 fn start(
     argv: &[OsString],
-    terms: &Terms,
+    terms: &Confinement,
     pipe: Option<OwnedFd>,
-) -> Result<(Pid, Option<ChildStdin>), Report> {
-    let refused = |error: io::Error| Report::Refused { errno: error.raw_os_error(), text: error.to_string() };
+) -> Result<(Pid, Option<ChildStdin>), KeeperReport> {
+    let refused =
+        |error: io::Error| KeeperReport::Refused { errno: error.raw_os_error(), text: error.to_string() };
     limits::lower(&terms.resources).map_err(refused)?;
     let confined = move || {
         if let Some(cage) = &terms.cage {
-            confine(cage).map_err(|error| Report::Unconfined { text: error.to_string() })?;
+            confine(cage).map_err(|error| KeeperReport::Unconfined { text: error.to_string() })?;
         }
         spawn(argv, pipe).map_err(refused)
     };
-    let died = || Report::Unconfined { text: "the thread that starts the agent died".to_owned() };
+    let died = || KeeperReport::Unconfined { text: "the thread that starts the agent died".to_owned() };
     thread::scope(|scope| scope.spawn(confined).join().unwrap_or_else(|_| Err(died())))
 }
 
@@ -173,15 +174,15 @@ fn feed(mut stdin: ChildStdin, input: &[u8]) {
 }
 
 /// Reads orders until drydock closes its end or dies.
-fn obey(mut orders: UnixStream, happenings: &Sender<Happening>) {
+fn obey(mut orders: UnixStream, happenings: &Sender<KeeperInput>) {
     let mut order = [0];
     loop {
         let happening = match orders.read(&mut order) {
-            Ok(1) if order[0] == wire::TERMINATE => Happening::Terminate,
+            Ok(1) if order[0] == wire::TERMINATE => KeeperInput::Terminate,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Ok(_) | Err(_) => Happening::Released,
+            Ok(_) | Err(_) => KeeperInput::Released,
         };
-        let last = matches!(happening, Happening::Released);
+        let last = matches!(happening, KeeperInput::Released);
         // If the send fails, the main thread has finished, and the process is about to end.
         if happenings.send(happening).is_err() || last {
             return;
@@ -190,17 +191,17 @@ fn obey(mut orders: UnixStream, happenings: &Sender<Happening>) {
 }
 
 /// Reaps every child, including inherited orphans, until none is left.
-fn reap(agent: Pid, happenings: &Sender<Happening>) {
+fn reap(agent: Pid, happenings: &Sender<KeeperInput>) {
     loop {
         let happening = match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == agent => match exit_of(status) {
-                Some(exit) => Happening::Exited(exit),
+                Some(exit) => KeeperInput::Exited(exit),
                 None => continue,
             },
             Ok(_) | Err(Errno::INTR) => continue,
-            Err(_) => Happening::Childless,
+            Err(_) => KeeperInput::Childless,
         };
-        let last = matches!(happening, Happening::Childless);
+        let last = matches!(happening, KeeperInput::Childless);
         if happenings.send(happening).is_err() || last {
             return;
         }
@@ -215,16 +216,16 @@ fn exit_of(status: WaitStatus) -> Option<Exit> {
 /// the exceeded limit, if any.
 fn watch(
     agent: Pid,
-    happened: &Receiver<Happening>,
+    happened: &Receiver<KeeperInput>,
     resources: &Resources,
 ) -> (Exit, Vec<i32>, Option<Resource>) {
     let mut exceeded = None;
     let exit = loop {
         match happened.recv_timeout(LOOK_PAUSE) {
-            Ok(Happening::Terminate) => signal_group(agent, Signal::TERM),
-            Ok(Happening::Exited(exit)) => break Some(exit),
-            Ok(Happening::Childless) => return (KILLED, Vec::new(), None),
-            Ok(Happening::Released) | Err(RecvTimeoutError::Disconnected) => break None,
+            Ok(KeeperInput::Terminate) => signal_group(agent, Signal::TERM),
+            Ok(KeeperInput::Exited(exit)) => break Some(exit),
+            Ok(KeeperInput::Childless) => return (KILLED, Vec::new(), None),
+            Ok(KeeperInput::Released) | Err(RecvTimeoutError::Disconnected) => break None,
             Err(RecvTimeoutError::Timeout) => {
                 exceeded = limits::exceeded(resources);
                 if exceeded.is_some() {
@@ -237,15 +238,15 @@ fn watch(
     (exit, survivors, exceeded)
 }
 
-fn sweep(agent: Pid, mut exit: Option<Exit>, happened: &Receiver<Happening>) -> (Exit, Vec<i32>) {
+fn sweep(agent: Pid, mut exit: Option<Exit>, happened: &Receiver<KeeperInput>) -> (Exit, Vec<i32>) {
     let deadline = Instant::now() + SWEEP_PATIENCE;
     // In the usual case, an agent that left no processes, this is long enough, and /proc is not read.
     let mut pause = Duration::from_millis(1);
     loop {
         match happened.recv_timeout(pause) {
-            Ok(Happening::Childless) => return (exit.unwrap_or(KILLED), Vec::new()),
-            Ok(Happening::Exited(seen)) => exit = Some(seen),
-            Ok(Happening::Terminate | Happening::Released) => {}
+            Ok(KeeperInput::Childless) => return (exit.unwrap_or(KILLED), Vec::new()),
+            Ok(KeeperInput::Exited(seen)) => exit = Some(seen),
+            Ok(KeeperInput::Terminate | KeeperInput::Released) => {}
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                 // The agent's own group is killed even if /proc cannot be read.
                 signal_group(agent, Signal::KILL);

@@ -25,7 +25,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::sandbox::{Cage, Resource, Resources};
+use crate::sandbox::{Resource, Resources, SandboxPaths};
 
 /// Order to terminate the agent's process group (SIGTERM). The end of the stream covers everything else.
 pub(crate) const TERMINATE: u8 = b'T';
@@ -35,16 +35,16 @@ const PART_MAX: u64 = 256 * 1024 * 1024;
 
 /// The confinement under which a keeper starts the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Terms {
+pub(crate) struct Confinement {
     /// Where it may write and read; without it, everywhere.
-    pub(crate) cage: Option<Cage>,
+    pub(crate) cage: Option<SandboxPaths>,
     pub(crate) resources: Resources,
 }
 
 /// A keeper's report: `Started` then `Ended`, or only a failure to start.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Report {
+pub(crate) enum KeeperReport {
     /// The agent runs.
     Started,
     /// The system did not start the agent; no process exists.
@@ -93,7 +93,7 @@ pub(crate) fn receive_input(from: impl AsFd) -> io::Result<Option<OwnedFd>> {
 }
 
 /// Returns the bytes of confinement and input.
-pub(crate) fn opening(terms: &Terms, input: &[u8]) -> io::Result<Vec<u8>> {
+pub(crate) fn opening(terms: &Confinement, input: &[u8]) -> io::Result<Vec<u8>> {
     let terms = serde_json::to_vec(terms)?;
     let mut bytes = Vec::with_capacity(16 + terms.len() + input.len());
     for part in [&terms, input] {
@@ -104,7 +104,7 @@ pub(crate) fn opening(terms: &Terms, input: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// Reads the confinement and the agent's standard input.
-pub(crate) fn read_opening(from: &mut impl Read) -> io::Result<(Terms, Vec<u8>)> {
+pub(crate) fn read_opening(from: &mut impl Read) -> io::Result<(Confinement, Vec<u8>)> {
     let terms = read_part(from)?;
     Ok((serde_json::from_slice(&terms)?, read_part(from)?))
 }
@@ -122,7 +122,7 @@ fn read_part(from: &mut impl Read) -> io::Result<Vec<u8>> {
 }
 
 /// Writes one report as a line.
-pub(crate) fn write_report(to: &mut impl Write, report: &Report) -> io::Result<()> {
+pub(crate) fn write_report(to: &mut impl Write, report: &KeeperReport) -> io::Result<()> {
     let mut line = serde_json::to_vec(report)?;
     line.push(b'\n');
     to.write_all(&line)

@@ -22,14 +22,14 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 
-use super::lines::{Line, Lines};
+use super::lines::{BoundedLines, McpLine};
 use super::socket::{SECRET, SOCKET, Short};
 use super::tools::STATUS;
 use crate::error::StartError;
-use crate::message::{self, Message, Reading};
-use crate::output::{Dealt, Sink};
+use crate::message::{self, Message, ParsedLine};
+use crate::output::{SignalOutcome, SignalSink};
 use crate::signal::Signal;
-use crate::task::Task;
+use crate::task::AgentTask;
 
 /// Maximum length of a message, as for a line of output.
 const MESSAGE_MAX: usize = 64 * 1024;
@@ -45,10 +45,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The run's response to a line.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Answer {
+pub(super) enum McpReply {
     /// Response to the secret, with the kind of the caller.
     Welcome {
-        caller: Caller,
+        caller: McpCaller,
     },
     Heard,
     Status(Value),
@@ -58,13 +58,13 @@ pub(super) enum Answer {
 /// The kind of a run's agent, which determines its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Caller {
+pub(super) enum McpCaller {
     Worker,
     Reviewer,
 }
 
 /// A run's open socket, removed on drop.
-pub(crate) struct Door {
+pub(crate) struct RunSocket {
     listener: UnixListener,
     path: PathBuf,
     secret: String,
@@ -75,15 +75,15 @@ pub(crate) struct Door {
 }
 
 /// Serves the socket, if there is one, until every process of the run has ended.
-pub(crate) async fn attend(door: Option<&Door>, output: &Sink, over: &CancellationToken) {
+pub(crate) async fn attend(door: Option<&RunSocket>, output: &SignalSink, over: &CancellationToken) {
     if let Some(door) = door {
         door.attend(output, over).await;
     }
 }
 
-impl Door {
+impl RunSocket {
     /// Opens a socket with an unused name in the run's temporary directory.
-    pub(crate) fn open(temp: &Path, task: &Task) -> Result<Self, StartError> {
+    pub(crate) fn open(temp: &Path, task: &AgentTask) -> Result<Self, StartError> {
         let failed = |source: io::Error| StartError::Directory { path: temp.to_owned(), source };
         let path = temp.join(format!("mcp-{}.sock", random::<8>().map_err(failed)?));
         let listener = Short::of(&path).and_then(|short| UnixListener::bind(short.path())).map_err(failed)?;
@@ -104,7 +104,7 @@ impl Door {
         &self.secret
     }
 
-    async fn attend(&self, output: &Sink, over: &CancellationToken) {
+    async fn attend(&self, output: &SignalSink, over: &CancellationToken) {
         let mut guests = FuturesUnordered::new();
         loop {
             tokio::select! {
@@ -123,24 +123,24 @@ impl Door {
         }
     }
 
-    async fn hear(&self, guest: UnixStream, output: &Sink) -> io::Result<()> {
+    async fn hear(&self, guest: UnixStream, output: &SignalSink) -> io::Result<()> {
         let (reader, mut writer) = guest.into_split();
-        let mut lines = Lines::new(reader, MESSAGE_MAX);
+        let mut lines = BoundedLines::new(reader, MESSAGE_MAX);
         match lines.next().await? {
-            Some(Line::Text(first)) if same(&first, &self.secret) => {
-                let caller = if self.proposal.is_some() { Caller::Reviewer } else { Caller::Worker };
-                send(&mut writer, &Answer::Welcome { caller }).await?
+            Some(McpLine::Text(first)) if same(&first, &self.secret) => {
+                let caller = if self.proposal.is_some() { McpCaller::Reviewer } else { McpCaller::Worker };
+                send(&mut writer, &McpReply::Welcome { caller }).await?
             }
             _ => {
                 let reason = "wrong secret for this run".to_owned();
-                return send(&mut writer, &Answer::Refused(reason)).await;
+                return send(&mut writer, &McpReply::Refused(reason)).await;
             }
         }
         while let Some(line) = lines.next().await? {
             let (bytes, answer) = match line {
-                Line::Text(text) => (text.len(), self.answer(&text, output).await),
-                Line::TooLong => {
-                    (MESSAGE_MAX, Answer::Refused(format!("a message is at most {MESSAGE_MAX} bytes")))
+                McpLine::Text(text) => (text.len(), self.answer(&text, output).await),
+                McpLine::TooLong => {
+                    (MESSAGE_MAX, McpReply::Refused(format!("a message is at most {MESSAGE_MAX} bytes")))
                 }
             };
             // These messages are output of the run like any other: they are signs of life and count against
@@ -164,41 +164,41 @@ impl Door {
         }
     }
 
-    async fn answer(&self, line: &str, output: &Sink) -> Answer {
+    async fn answer(&self, line: &str, output: &SignalSink) -> McpReply {
         if self.calls.fetch_add(1, Ordering::Relaxed) >= CALLS_MAX {
-            return Answer::Refused(format!("message limit reached: at most {CALLS_MAX} per run"));
+            return McpReply::Refused(format!("message limit reached: at most {CALLS_MAX} per run"));
         }
         if serde_json::from_str::<Value>(line).is_ok_and(|value| value["drydock"] == STATUS) {
-            return Answer::Status(self.task.clone());
+            return McpReply::Status(self.task.clone());
         }
         match message::read(line) {
-            Reading::Message(Message::Subplan(_)) if self.task["phase"] != "strategize" => {
-                Answer::Refused("subplans can be requested only in Strategize".to_owned())
+            ParsedLine::Message(Message::Subplan(_)) if self.task["phase"] != "strategize" => {
+                McpReply::Refused("subplans can be requested only in Strategize".to_owned())
             }
-            Reading::Message(message) => match self.bound(message) {
+            ParsedLine::Message(message) => match self.bound(message) {
                 Ok(message) => dealt(output.ask(|reply| Signal::Called(message, reply), CALL_PATIENCE).await),
-                Err(reason) => Answer::Refused(reason),
+                Err(reason) => McpReply::Refused(reason),
             },
-            Reading::Garbled { reason } => Answer::Refused(reason),
-            Reading::Log => Answer::Refused("not a valid message".to_owned()),
+            ParsedLine::Garbled { reason } => McpReply::Refused(reason),
+            ParsedLine::Log => McpReply::Refused("not a valid message".to_owned()),
         }
     }
 }
 
 /// Converts the outcome of a call into a response.
-fn dealt(dealt: Dealt) -> Answer {
+fn dealt(dealt: SignalOutcome) -> McpReply {
     match dealt {
-        Dealt::Done => Answer::Heard,
-        Dealt::Refused(reason) => Answer::Refused(reason),
-        Dealt::Nobody => Answer::Refused("the run is ending".to_owned()),
-        Dealt::Late => {
+        SignalOutcome::Done => McpReply::Heard,
+        SignalOutcome::Refused(reason) => McpReply::Refused(reason),
+        SignalOutcome::Nobody => McpReply::Refused("the run is ending".to_owned()),
+        SignalOutcome::Late => {
             let seconds = CALL_PATIENCE.as_secs();
-            Answer::Refused(format!("not confirmed within {seconds} s; it may still take effect"))
+            McpReply::Refused(format!("not confirmed within {seconds} s; it may still take effect"))
         }
     }
 }
 
-impl Drop for Door {
+impl Drop for RunSocket {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_file(&self.path) {
             tracing::debug!(error = %told(&error), path = %self.path.display(), "the socket of a run was already removed");
@@ -206,7 +206,7 @@ impl Drop for Door {
     }
 }
 
-async fn send(to: &mut OwnedWriteHalf, answer: &Answer) -> io::Result<()> {
+async fn send(to: &mut OwnedWriteHalf, answer: &McpReply) -> io::Result<()> {
     let mut line = serde_json::to_string(answer).map_err(io::Error::other)?;
     line.push('\n');
     to.write_all(line.as_bytes()).await

@@ -6,32 +6,32 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 /// One line without its line ending.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum McpLine {
     Text(String),
     /// The line exceeds the limit; the rest of it is skipped.
     TooLong,
 }
 
 /// Splits a stream into lines and never buffers more than `max` bytes of one.
-pub(super) struct Lines<R> {
+pub(super) struct BoundedLines<R> {
     from: BufReader<R>,
     max: usize,
     skipping: bool,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> BoundedLines<R> {
     pub(super) fn new(from: R, max: usize) -> Self {
         Self { from: BufReader::new(from), max, skipping: false }
     }
 
     /// Returns the next line, or `None` at the end. A last line without a line ending counts.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(super) async fn next(&mut self) -> io::Result<Option<McpLine>> {
         let mut line = Vec::new();
         loop {
             let chunk = self.from.fill_buf().await?;
             if chunk.is_empty() {
                 let rest = !line.is_empty() && !self.skipping;
-                return Ok(rest.then(|| Line::Text(text(line))));
+                return Ok(rest.then(|| McpLine::Text(text(line))));
             }
             let end = chunk.iter().position(|byte| *byte == b'\n');
             let length = end.unwrap_or(chunk.len());
@@ -43,8 +43,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             self.skipping = end.is_none() && (skipped || !fits);
             match (skipped, fits, end) {
                 (true, _, Some(_)) => line.clear(),
-                (false, false, _) => return Ok(Some(Line::TooLong)),
-                (false, true, Some(_)) => return Ok(Some(Line::Text(text(line)))),
+                (false, false, _) => return Ok(Some(McpLine::TooLong)),
+                (false, true, Some(_)) => return Ok(Some(McpLine::Text(text(line)))),
                 (_, _, None) => {}
             }
         }
@@ -62,18 +62,21 @@ fn text(line: Vec<u8>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Line, Lines};
+    use super::{BoundedLines, McpLine};
 
     /// Breaks when a line is buffered without limit, or a long line swallows the next one.
     #[tokio::test]
     async fn a_line_that_is_too_long_is_skipped_and_the_next_is_read() {
         let stream = format!("ab\n{}\n\ncd\n{}\nrest", "x".repeat(20_000), "y".repeat(5));
-        let mut lines = Lines::new(stream.as_bytes(), 4);
+        let mut lines = BoundedLines::new(stream.as_bytes(), 4);
         let mut seen = Vec::new();
         while let Some(line) = lines.next().await.unwrap() {
             seen.push(line);
         }
-        let text = |text: &str| Line::Text(text.to_owned());
-        assert_eq!(seen, [text("ab"), Line::TooLong, text(""), text("cd"), Line::TooLong, text("rest")]);
+        let text = |text: &str| McpLine::Text(text.to_owned());
+        assert_eq!(
+            seen,
+            [text("ab"), McpLine::TooLong, text(""), text("cd"), McpLine::TooLong, text("rest")]
+        );
     }
 }

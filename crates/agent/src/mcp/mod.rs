@@ -9,6 +9,6 @@ mod server;
 mod socket;
 mod tools;
 
-pub(crate) use door::{Door, attend};
+pub(crate) use door::{RunSocket, attend};
 pub use server::{McpError, serve_mcp};
 pub(crate) use socket::{SECRET, SOCKET};

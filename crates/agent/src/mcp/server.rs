@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use super::door::{Answer, Caller};
-use super::lines::{Line, Lines};
+use super::door::{McpCaller, McpReply};
+use super::lines::{BoundedLines, McpLine};
 use super::socket::{SECRET, SOCKET, Short};
 use super::tools;
 
@@ -62,8 +62,8 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let mut run = Run::reach().await?;
-    let mut requests = Lines::new(input, REQUEST_MAX);
+    let mut run = RunConnection::reach().await?;
+    let mut requests = BoundedLines::new(input, REQUEST_MAX);
     loop {
         let line = tokio::select! {
             line = requests.next() => line.map_err(McpError::Broken)?,
@@ -72,12 +72,12 @@ where
         };
         let answer = match line {
             None => return Ok(()),
-            Some(Line::TooLong) => {
+            Some(McpLine::TooLong) => {
                 let text = format!("a request is at most {REQUEST_MAX} bytes");
                 Some(failure(&Value::Null, INVALID_REQUEST, &text))
             }
-            Some(Line::Text(text)) if text.trim().is_empty() => None,
-            Some(Line::Text(text)) => answered(&mut run, &text).await.map_err(McpError::Broken)?,
+            Some(McpLine::Text(text)) if text.trim().is_empty() => None,
+            Some(McpLine::Text(text)) => answered(&mut run, &text).await.map_err(McpError::Broken)?,
         };
         if let Some(answer) = answer {
             let line = format!("{answer}\n");
@@ -88,7 +88,7 @@ where
 }
 
 /// Returns the response to one line, if it needs one.
-async fn answered(run: &mut Run, line: &str) -> io::Result<Option<Value>> {
+async fn answered(run: &mut RunConnection, line: &str) -> io::Result<Option<Value>> {
     let request = match serde_json::from_str::<Value>(line) {
         Ok(Value::Object(request)) => request,
         Ok(_) => {
@@ -127,7 +127,7 @@ fn greeting(params: &Value) -> Value {
 }
 
 /// Calls a tool. An invalid call is an error; a refused call is a result with `isError`.
-async fn call(run: &mut Run, params: &Value) -> io::Result<Result<Value, String>> {
+async fn call(run: &mut RunConnection, params: &Value) -> io::Result<Result<Value, String>> {
     let name = params["name"].as_str().unwrap_or_default();
     let arguments = match &params["arguments"] {
         Value::Null => Map::new(),
@@ -138,9 +138,9 @@ async fn call(run: &mut Run, params: &Value) -> io::Result<Result<Value, String>
         return Ok(Err(format!("unknown tool {name:?}")));
     };
     Ok(Ok(match run.say(&tools::message(tool, arguments).to_string()).await? {
-        Answer::Heard | Answer::Welcome { .. } => result(tool.heard),
-        Answer::Status(status) => result(&status.to_string()),
-        Answer::Refused(reason) => refusal(&reason),
+        McpReply::Heard | McpReply::Welcome { .. } => result(tool.heard),
+        McpReply::Status(status) => result(&status.to_string()),
+        McpReply::Refused(reason) => refusal(&reason),
     }))
 }
 
@@ -157,13 +157,13 @@ fn failure(id: &Value, code: i32, text: &str) -> Value {
 }
 
 /// The connection to the run's drydock process.
-struct Run {
-    caller: Caller,
-    answers: Lines<OwnedReadHalf>,
+struct RunConnection {
+    caller: McpCaller,
+    answers: BoundedLines<OwnedReadHalf>,
     messages: OwnedWriteHalf,
 }
 
-impl Run {
+impl RunConnection {
     async fn reach() -> Result<Self, McpError> {
         let path = PathBuf::from(variable(SOCKET)?);
         let secret = variable(SECRET)?.to_string_lossy().into_owned();
@@ -173,23 +173,23 @@ impl Run {
         };
         let (reader, messages) =
             reached.map_err(|source| McpError::Unreachable { path, source })?.into_split();
-        let answers = Lines::new(reader, ANSWER_MAX);
-        let mut run = Self { caller: Caller::Worker, answers, messages };
+        let answers = BoundedLines::new(reader, ANSWER_MAX);
+        let mut run = Self { caller: McpCaller::Worker, answers, messages };
         match run.say(&secret).await.map_err(McpError::Broken)? {
-            Answer::Refused(reason) => Err(McpError::Refused { reason }),
-            Answer::Welcome { caller } => Ok(Self { caller, ..run }),
-            Answer::Heard | Answer::Status(_) => Ok(run),
+            McpReply::Refused(reason) => Err(McpError::Refused { reason }),
+            McpReply::Welcome { caller } => Ok(Self { caller, ..run }),
+            McpReply::Heard | McpReply::Status(_) => Ok(run),
         }
     }
 
     /// Sends one line and returns the run's response.
-    async fn say(&mut self, line: &str) -> io::Result<Answer> {
+    async fn say(&mut self, line: &str) -> io::Result<McpReply> {
         let line = format!("{line}\n");
         self.messages.write_all(line.as_bytes()).await?;
         match self.answers.next().await? {
-            Some(Line::Text(text)) => serde_json::from_str(&text).map_err(io::Error::other),
-            Some(Line::TooLong) => {
-                Ok(Answer::Refused(format!("the answer is longer than {ANSWER_MAX} bytes")))
+            Some(McpLine::Text(text)) => serde_json::from_str(&text).map_err(io::Error::other),
+            Some(McpLine::TooLong) => {
+                Ok(McpReply::Refused(format!("the answer is longer than {ANSWER_MAX} bytes")))
             }
             None => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the run has ended")),
         }

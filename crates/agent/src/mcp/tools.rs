@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::door::Caller;
+use super::door::McpCaller;
 
 pub(super) struct Tool {
     pub(super) name: &'static str,
@@ -109,12 +109,12 @@ const VERDICT: &str = "give_verdict";
 pub(super) const STATUS: &str = "status";
 
 /// Returns the tools of a caller.
-pub(super) fn offered(caller: Caller) -> impl Iterator<Item = &'static Tool> {
-    TOOLS.iter().filter(move |tool| tool.name != VERDICT || caller == Caller::Reviewer)
+pub(super) fn offered(caller: McpCaller) -> impl Iterator<Item = &'static Tool> {
+    TOOLS.iter().filter(move |tool| tool.name != VERDICT || caller == McpCaller::Reviewer)
 }
 
 /// Returns the result of `tools/list`.
-pub(super) fn list(caller: Caller) -> Value {
+pub(super) fn list(caller: McpCaller) -> Value {
     let told =
         |tool: &Tool| json!({"name": tool.name, "description": tool.about, "inputSchema": (tool.schema)()});
     json!({ "tools": offered(caller).map(told).collect::<Vec<_>>() })

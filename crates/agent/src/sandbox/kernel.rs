@@ -69,7 +69,7 @@ pub enum Landlock {
 /// Where a run may write, and where it may read if reads are restricted. Bytes instead of paths, because a
 /// path need not be text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Cage {
+pub(crate) struct SandboxPaths {
     pub(crate) writes: Vec<OsString>,
     pub(crate) reads: Option<Vec<OsString>>,
 }
@@ -78,7 +78,7 @@ pub(crate) struct Cage {
 pub fn landlock() -> &'static Landlock {
     static SEEN: OnceLock<Landlock> = OnceLock::new();
     SEEN.get_or_init(|| {
-        let everything = Cage { writes: vec!["/".into()], reads: None };
+        let everything = SandboxPaths { writes: vec!["/".into()], reads: None };
         let broken = |reason: String| Landlock::Broken { reason };
         let look = move || Ok::<_, io::Error>((restrict(&everything)?, calls::filter()?));
         match thread::spawn(look).join() {
@@ -109,7 +109,7 @@ fn judge(status: LandlockStatus, filtered: Filtered) -> Landlock {
 }
 
 /// Permanently confines the calling thread and every process it starts. Fails if nothing could be enforced.
-pub(crate) fn confine(cage: &Cage) -> io::Result<()> {
+pub(crate) fn confine(cage: &SandboxPaths) -> io::Result<()> {
     powers::give_up()?;
     let status = restrict(cage)?;
     match calls::filter()? {
@@ -122,7 +122,7 @@ pub(crate) fn confine(cage: &Cage) -> io::Result<()> {
     }
 }
 
-fn restrict(cage: &Cage) -> io::Result<RestrictionStatus> {
+fn restrict(cage: &SandboxPaths) -> io::Result<RestrictionStatus> {
     let told = |error: RulesetError| io::Error::other(error.to_string());
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(FILES))

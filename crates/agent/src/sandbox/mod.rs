@@ -7,10 +7,10 @@ mod powers;
 mod resources;
 mod size;
 
-pub(crate) use kernel::{Cage, confine};
 pub use kernel::{Landlock, landlock};
+pub(crate) use kernel::{SandboxPaths, confine};
 pub(crate) use policy::{Floor, describe};
 pub use policy::{Reads, Sandbox, SandboxMode};
 pub use resources::Resource;
-pub(crate) use resources::{Resources, WrittenResources};
+pub(crate) use resources::{RawResources, Resources};
 pub use size::Size;

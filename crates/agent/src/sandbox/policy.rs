@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer};
 
-use super::kernel::{Cage, Landlock};
-use super::resources::{Resources, WrittenResources};
+use super::kernel::{Landlock, SandboxPaths};
+use super::resources::{RawResources, Resources};
 use super::size::Size;
 use crate::error::StartError;
 use crate::task::RunDirs;
@@ -43,12 +43,12 @@ pub enum Reads {
 /// The sandbox of all runs, configured as `[sandbox]` with `mode`, `read` (`"all"` or paths), `write`
 /// (further paths), `memory_max`, `processes_max` and `files_max`. Unknown keys are rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "RawSandbox")]
 pub struct Sandbox {
     mode: SandboxMode,
     read: Reads,
     write: Vec<PathBuf>,
-    resources: WrittenResources,
+    resources: RawResources,
 }
 
 /// A minimum for a run's sandbox beyond the configuration.
@@ -102,7 +102,7 @@ impl Sandbox {
         mode: SandboxMode,
         kernel: &Landlock,
         dirs: &RunDirs,
-    ) -> Result<Option<Cage>, StartError> {
+    ) -> Result<Option<SandboxPaths>, StartError> {
         match (mode, kernel) {
             (SandboxMode::Off, _) => return Ok(None),
             (SandboxMode::BestEffort, Landlock::Absent { .. }) => return Ok(None),
@@ -133,7 +133,7 @@ impl Sandbox {
                 Some(reads)
             }
         };
-        Ok(Some(Cage { writes, reads }))
+        Ok(Some(SandboxPaths { writes, reads }))
     }
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn describe(mode: SandboxMode, kernel: &Landlock) -> String {
 /// The table as parsed.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RawSandbox {
     #[serde(default)]
     mode: SandboxMode,
     #[serde(default, deserialize_with = "read")]
@@ -162,12 +162,11 @@ struct Written {
     files_max: Option<u64>,
 }
 
-impl TryFrom<Written> for Sandbox {
+impl TryFrom<RawSandbox> for Sandbox {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
-        let resources =
-            WrittenResources::checked(written.memory_max, written.processes_max, written.files_max)?;
+    fn try_from(written: RawSandbox) -> Result<Self, String> {
+        let resources = RawResources::checked(written.memory_max, written.processes_max, written.files_max)?;
         let read = match written.read {
             Reads::All => Reads::All,
             Reads::Only(paths) => Reads::Only(absolute(paths)?),

@@ -48,13 +48,13 @@ impl Default for Resources {
 
 /// Configured limits, in `[sandbox]` for all runs and in `[agents.NAME]` for one agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct WrittenResources {
+pub(crate) struct RawResources {
     pub(crate) memory_max: Option<u64>,
     pub(crate) processes_max: Option<u64>,
     pub(crate) files_max: Option<u64>,
 }
 
-impl WrittenResources {
+impl RawResources {
     /// Checks configured limits, and returns which one is not valid.
     pub(crate) fn checked(
         memory_max: Option<Size>,

@@ -17,16 +17,16 @@ impl Size {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum RawSize {
     Bytes(u64),
     Text(String),
 }
 
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Written::deserialize(deserializer) {
-            Ok(Written::Bytes(bytes)) => Ok(Self(bytes)),
-            Ok(Written::Text(text)) => parse(&text).map(Self).map_err(serde::de::Error::custom),
+        match RawSize::deserialize(deserializer) {
+            Ok(RawSize::Bytes(bytes)) => Ok(Self(bytes)),
+            Ok(RawSize::Text(text)) => parse(&text).map(Self).map_err(serde::de::Error::custom),
             Err(_) => {
                 Err(serde::de::Error::custom("an amount is a number of bytes or text such as \"512MiB\""))
             }

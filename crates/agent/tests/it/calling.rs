@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use drydock_agent::{AgentSpec, Ending, Message, Opinion, Proposal, Reads, RunDirs, Sandbox, Signal, Stream};
+use drydock_agent::{
+    AgentSpec, Ending, Message, OutputStream, Proposal, Reads, RunDirs, Sandbox, Signal, VerdictKind,
+};
 use drydock_testkit::program::acp_agent;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -54,7 +56,7 @@ async fn a_speaking_agent_is_offered_tools_and_a_call_is_heard() {
         under: None,
     };
     assert_eq!(messages(&signals), [&choice]);
-    let told = lines(&signals, Stream::Stdout);
+    let told = lines(&signals, OutputStream::Stdout);
     assert!(told[0].contains(r#""name":"drydock""#) && told[1].contains(r#""text":"recorded""#), "{told:?}");
 }
 
@@ -203,7 +205,7 @@ async fn only_who_knows_the_secret_is_heard_and_only_while_the_run_lasts() {
         tokio::join!(run, listening, visiting);
     assert_eq!(ending.unwrap(), Ending::Finished);
     assert_eq!(messages(&signals), [&Message::Progress { text: "mine".into(), percent: None }]);
-    assert_eq!(lines(&signals, Stream::Stdout), ["[hidden]"]);
+    assert_eq!(lines(&signals, OutputStream::Stdout), ["[hidden]"]);
     assert!(!format!("{signals:?}").contains(&secret));
     assert!(guest.is_sent_away().await);
     let ended = tokio::time::timeout(PATIENCE, server.wait()).await.expect("the server ends with the run");
@@ -222,8 +224,8 @@ async fn a_server_without_a_run_says_so_and_ends() {
          DRYDOCK_MCP_SOCKET=$HOME/none.sock {SERVER} mcp; echo $?"
     );
     let (_, signals) = world.sh(&script).await;
-    assert_eq!(lines(&signals, Stream::Stdout), ["1", "1", "1"]);
-    let said = lines(&signals, Stream::Stderr);
+    assert_eq!(lines(&signals, OutputStream::Stdout), ["1", "1", "1"]);
+    let said = lines(&signals, OutputStream::Stderr);
     for (said, part) in said.iter().zip(["wrong secret", "DRYDOCK_MCP_SOCKET is not set", "could not reach"])
     {
         assert!(said.contains(part), "{said}");
@@ -254,7 +256,7 @@ async fn a_reviewer_gives_its_verdict_on_its_own_version_alone() {
         version: Some("2".into()),
         reason: reason.map(str::to_owned),
     };
-    let heard = [&verdict(Opinion::Refuse, Some("no tests")), &verdict(Opinion::Ack, None)];
+    let heard = [&verdict(VerdictKind::Refuse, Some("no tests")), &verdict(VerdictKind::Ack, None)];
     assert_eq!(messages(&signals), heard);
     let answers = world.file("answers");
     assert!(answers.lines().next().unwrap().contains("you review version 2, not version 1"), "{answers}");

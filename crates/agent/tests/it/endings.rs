@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use drydock_agent::{Ending, STOP_GRACE, Stream};
+use drydock_agent::{Ending, OutputStream, STOP_GRACE};
 
 use crate::world::{World, lines, sh, until};
 
@@ -84,7 +84,7 @@ async fn an_agent_need_not_read_its_task() {
     assert_eq!(world.sh("exit 0").await.0, Ending::Finished);
     assert_eq!(world.sh("exec <&-; echo closed; sleep 0.05").await.0, Ending::Finished);
     let (ending, signals) = world.sh("head -c 10; echo; echo enough").await;
-    assert_eq!((ending, lines(&signals, Stream::Stdout)[1]), (Ending::Finished, "enough"));
+    assert_eq!((ending, lines(&signals, OutputStream::Stdout)[1]), (Ending::Finished, "enough"));
     let ready = until("the agent is ready", || world.worktree().join("ready").exists());
     let (ending, _) = world.run_until(&sh("touch ready; sleep 1000"), ready).await;
     assert_eq!(ending.unwrap(), Ending::Stopped);
@@ -100,6 +100,6 @@ async fn many_agents_at_once_each_end_as_themselves() {
         [seen.0, seen.1, seen.2, seen.3, seen.4, seen.5, seen.6, seen.7].into_iter().zip(1..)
     {
         assert_eq!(ending, Ending::Failed { code, tail: code.to_string() });
-        assert_eq!(lines(&signals, Stream::Stdout), [code.to_string()]);
+        assert_eq!(lines(&signals, OutputStream::Stdout), [code.to_string()]);
     }
 }

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use drydock_agent::{
-    AgentSpec, Ending, Landlock, Reads, Resource, RunDirs, Sandbox, SandboxMode, Signal, StartError, Stream,
-    landlock,
+    AgentSpec, Ending, Landlock, OutputStream, Reads, Resource, RunDirs, Sandbox, SandboxMode, Signal,
+    StartError, landlock,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -152,7 +152,7 @@ async fn no_way_out_changes_anything_outside() {
         echo done
     "#;
     let (ending, signals) = ship.try_out(script).await;
-    let said = lines(&signals, Stream::Stdout);
+    let said = lines(&signals, OutputStream::Stdout);
     assert_eq!((ending, said), (Ending::Finished, vec!["done"]));
     assert_eq!(ship.seen_outside(), before);
     assert!(!ship.world.worktree().parent().unwrap().join("beside").exists());
@@ -174,7 +174,7 @@ async fn no_limit_of_another_process_can_be_set() {
         prlimit --nofile=90:90 sh -c 'ulimit -n'
     "#;
     let (ending, signals) = world.sh(script).await;
-    let said = lines(&signals, Stream::Stdout);
+    let said = lines(&signals, OutputStream::Stdout);
     assert_eq!((ending, said), (Ending::Finished, vec!["unlimited", "100", "90"]));
 }
 
@@ -207,7 +207,7 @@ async fn the_repository_of_the_worktree_cannot_be_written() {
         echo done
     "#;
     let (ending, signals) = ship.try_out(script).await;
-    assert_eq!((ending, lines(&signals, Stream::Stdout)), (Ending::Finished, vec!["done"]));
+    assert_eq!((ending, lines(&signals, OutputStream::Stdout)), (Ending::Finished, vec!["done"]));
     assert_eq!(ship.seen_outside(), before);
 }
 
@@ -226,7 +226,7 @@ async fn inside_everything_works() {
     "#;
     let (ending, signals) = ship.try_out(script).await;
     assert_eq!(ending, Ending::Finished, "{signals:?}");
-    assert_eq!(lines(&signals, Stream::Stdout), ["out", "one", "two"]);
+    assert_eq!(lines(&signals, OutputStream::Stdout), ["out", "one", "two"]);
     assert!(ship.world.file("status").contains("?? moved"), "{}", ship.world.file("status"));
 }
 
@@ -274,7 +274,7 @@ async fn reads_and_writes_are_as_configured() {
     while let Some(signal) = heard.recv().await {
         signals.push(signal);
     }
-    assert_eq!(lines(&signals, Stream::Stdout), ["text", "first"], "{signals:?}");
+    assert_eq!(lines(&signals, OutputStream::Stdout), ["text", "first"], "{signals:?}");
     assert!(ship.outside("folder/new").exists() && !ship.outside("shelf/new").exists());
 }
 
@@ -383,7 +383,7 @@ async fn limits_of_each_process_are_set() {
     )
     .unwrap();
     let (_, signals) = world.run(&spec).await;
-    assert_eq!(lines(&signals, Stream::Stdout), ["100", "1048576"]);
+    assert_eq!(lines(&signals, OutputStream::Stdout), ["100", "1048576"]);
 }
 
 /// Breaks when a gigabyte of output is kept, or stops a validation that is only verbose.
@@ -393,7 +393,7 @@ async fn a_gigabyte_of_output_ends_an_agent_and_not_a_validation() {
     let script = "echo $$ > pid; head -c 1000000000 /dev/zero; sleep 1000";
     let (ending, signals) = world.run(&sh(script).with_output_max(1 << 20)).await;
     assert!(matches!(ending, Ok(Ending::OutputExceeded { .. })), "{ending:?}");
-    let kept: usize = lines(&signals, Stream::Stdout).iter().map(|line| line.len()).sum();
+    let kept: usize = lines(&signals, OutputStream::Stdout).iter().map(|line| line.len()).sum();
     assert!(kept < 70_000 && !alive(&world.file("pid")), "{kept}");
     let stop = CancellationToken::new();
     let command = "yes | head -c 1000000000";

@@ -1,6 +1,6 @@
 //! The output of an agent is limited, and a slow receiver slows it down.
 
-use drydock_agent::{Ending, Signal, Stream};
+use drydock_agent::{Ending, OutputStream, Signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +30,7 @@ async fn a_line_of_ten_megabytes_is_cut_and_says_so() {
     let world = World::new();
     let (ending, signals) = world.sh("head -c 10000000 /dev/zero | tr '\\0' x; echo; echo end").await;
     assert_eq!(ending, Ending::Finished);
-    let lines = lines(&signals, Stream::Stdout);
+    let lines = lines(&signals, OutputStream::Stdout);
     assert!(lines[0].len() < 70_000 && lines[0].ends_with("[9934464 more bytes cut]"), "{}", lines[0].len());
     assert_eq!(lines[1..], ["end"]);
 }
@@ -54,7 +54,7 @@ async fn a_message_too_long_for_a_line_is_garbled() {
 async fn bytes_that_are_no_text_are_passed_on_as_far_as_they_go() {
     let world = World::new();
     let (_, signals) = world.sh("printf 'a\\377b\\nc\\n'").await;
-    assert_eq!(lines(&signals, Stream::Stdout), ["a\u{fffd}b", "c"]);
+    assert_eq!(lines(&signals, OutputStream::Stdout), ["a\u{fffd}b", "c"]);
 }
 
 /// Breaks when lines are dropped or reordered because the receiver is slow.
@@ -67,7 +67,7 @@ async fn a_slow_receiver_gets_every_line() {
     let listen = async {
         let mut expected = 1;
         while let Some(signal) = receiver.recv().await {
-            assert_eq!(signal, Signal::Log { stream: Stream::Stdout, line: expected.to_string() });
+            assert_eq!(signal, Signal::Log { stream: OutputStream::Stdout, line: expected.to_string() });
             expected += 1;
             tokio::task::yield_now().await;
         }

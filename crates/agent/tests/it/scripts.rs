@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use drydock_agent::{AgentSpec, Ending, Message, Signal, StartError, Stream};
+use drydock_agent::{AgentSpec, Ending, Message, OutputStream, Signal, StartError};
 
 use crate::world::{World, alive, lines, until};
 
@@ -38,8 +38,8 @@ async fn the_steps_of_the_phase_are_played_in_order() {
     );
     let (ending, signals) = world.run(&spec).await;
     assert_eq!(ending.unwrap(), Ending::Finished);
-    assert_eq!(lines(&signals, Stream::Stdout), ["one", "two", "ab"]);
-    assert_eq!(lines(&signals, Stream::Stderr), ["execute"]);
+    assert_eq!(lines(&signals, OutputStream::Stdout), ["one", "two", "ab"]);
+    assert_eq!(lines(&signals, OutputStream::Stderr), ["execute"]);
     assert!(signals.contains(&Signal::Message(Message::Checkpoint { label: "here".into() })));
     assert_eq!(world.file("new/place"), "x");
     let exists = |name: &str| world.worktree().join(name).exists();

@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use drydock_agent::{
-    Activity, AgentSpec, Changed, Ending, ModelFailure, Permitted, Resets, Signal, Step, Stream,
+    Activity, AgentSpec, Changed, Ending, ModelFailure, OutputStream, Permitted, Resets, Signal, TodoItem,
 };
 use drydock_testkit::program::acp_agent;
 
@@ -63,12 +63,12 @@ async fn a_task_is_done_and_every_step_is_told() {
     assert_eq!(
         activities(&signals),
         [
-            &Activity::Plan { steps: vec![Step { text: "write it".into(), status: "in_progress" }] },
+            &Activity::Plan { steps: vec![TodoItem { text: "write it".into(), status: "in_progress" }] },
             &tool("in_progress", vec![path], vec![changed]),
             &tool("completed", vec![], vec![]),
         ]
     );
-    assert_eq!(lines(&signals, Stream::Stdout), ["I will write it.", "Now", "Done"]);
+    assert_eq!(lines(&signals, OutputStream::Stdout), ["I will write it.", "Now", "Done"]);
 }
 
 /// Breaks when drydock does not read or write files for the agent, or does so outside the worktree, where
@@ -84,7 +84,7 @@ async fn files_are_read_and_written_in_the_worktree_and_nowhere_else() {
     fs::write(&precious, "mine").unwrap();
     let (ending, signals) = run(&world, &["out", precious.to_str().unwrap()], "").await;
     assert_eq!(ending, Ending::Finished, "{signals:?}");
-    assert_eq!(lines(&signals, Stream::Stdout), ["held"]);
+    assert_eq!(lines(&signals, OutputStream::Stdout), ["held"]);
     assert_eq!(fs::read_to_string(precious).unwrap(), "mine");
 }
 

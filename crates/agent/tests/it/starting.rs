@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use drydock_agent::{AgentSpec, Nature, Passing, Runner, StartError};
+use drydock_agent::{AgentSpec, EndingKind, Runner, StartError, TransientCause};
 
 use crate::world::{World, sh};
 
@@ -19,7 +19,7 @@ async fn a_missing_program_is_named() {
         let error = refusal(&world, program).await;
         assert!(matches!(error, StartError::ProgramMissing { .. }), "{error:?}");
         assert!(error.to_string().contains(program) && error.hint().contains(program), "{error}");
-        assert_eq!(Nature::of(&Err(error)), Nature::Permanent);
+        assert_eq!(EndingKind::of(&Err(error)), EndingKind::Permanent);
     }
 }
 
@@ -57,7 +57,7 @@ async fn a_launcher_that_is_no_keeper_is_an_error() {
         world.runner = Runner::new(launcher.iter().map(Into::into).collect());
         let error = world.run(&sh("touch started")).await.0.expect_err("no keeper");
         assert!(matches!(error, StartError::Keeper { .. }), "{error}");
-        assert_eq!(Nature::of(&Err(error)), Nature::Transient(Passing::Start));
+        assert_eq!(EndingKind::of(&Err(error)), EndingKind::Transient(TransientCause::Start));
     }
     assert!(!world.worktree().join("started").exists());
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use drydock_agent::{AgentSpec, Ending, Message, Signal, Stream};
+use drydock_agent::{AgentSpec, Ending, Message, OutputStream, Signal};
 use serde_json::Value;
 
 use crate::world::{World, lines, sh};
@@ -41,7 +41,7 @@ async fn the_longest_task_that_fits_a_variable_is_in_one() {
         world.task.task = "x".repeat(length);
         let (ending, signals) =
             world.sh("if [ -n \"$DRYDOCK_TASK\" ]; then echo yes; else echo no; fi").await;
-        assert_eq!((ending, lines(&signals, Stream::Stdout)), (Ending::Finished, vec![set]));
+        assert_eq!((ending, lines(&signals, OutputStream::Stdout)), (Ending::Finished, vec![set]));
     }
 }
 
@@ -54,8 +54,10 @@ async fn the_environment_holds_nothing_but_what_was_meant() {
     );
     let world = World::new();
     let (_, signals) = world.run(&AgentSpec::command(["env"]).unwrap()).await;
-    let names: BTreeSet<&str> =
-        lines(&signals, Stream::Stdout).iter().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    let names: BTreeSet<&str> = lines(&signals, OutputStream::Stdout)
+        .iter()
+        .filter_map(|line| Some(line.split_once('=')?.0))
+        .collect();
     let meant = [
         "DRYDOCK_KEEPER",
         "DRYDOCK_MCP_SECRET",
@@ -146,7 +148,7 @@ async fn messages_are_told_from_log_and_garbled_ones_are_reported() {
     "#;
     let (ending, signals) = world.sh(script).await;
     assert_eq!(ending, Ending::Finished);
-    let log = |line: &str| Signal::Log { stream: Stream::Stdout, line: line.into() };
+    let log = |line: &str| Signal::Log { stream: OutputStream::Stdout, line: line.into() };
     assert_eq!(signals[0], log("hello"));
     assert_eq!(signals[1], Signal::Message(Message::Progress { text: "half".into(), percent: Some(50.0) }));
     assert!(
@@ -161,5 +163,5 @@ async fn messages_are_told_from_log_and_garbled_ones_are_reported() {
 async fn standard_error_is_only_log() {
     let world = World::new();
     let (_, signals) = world.run(&sh(r#"echo '{"drydock":"checkpoint","label":"x"}' >&2"#)).await;
-    assert_eq!(lines(&signals, Stream::Stderr), [r#"{"drydock":"checkpoint","label":"x"}"#]);
+    assert_eq!(lines(&signals, OutputStream::Stderr), [r#"{"drydock":"checkpoint","label":"x"}"#]);
 }

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use drydock_agent::{AgentSpec, Ending, RunDirs, Runner, Signal, StartError, Stream, Task};
+use drydock_agent::{AgentSpec, AgentTask, Ending, OutputStream, RunDirs, Runner, Signal, StartError};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub(crate) struct World {
     directory: TempDir,
     pub(crate) runner: Runner,
-    pub(crate) task: Task,
+    pub(crate) task: AgentTask,
 }
 
 impl World {
@@ -25,7 +25,7 @@ impl World {
         let directory = TempDir::new().unwrap();
         let worktree = directory.path().join("worktree");
         fs::create_dir(&worktree).unwrap();
-        let task = Task {
+        let task = AgentTask {
             plan: "pln-1".into(),
             run: "run-1".into(),
             phase: "execute".into(),
@@ -127,7 +127,7 @@ pub(crate) fn dealt(signal: &Signal) {
 }
 
 /// Returns the log lines of one stream, in order.
-pub(crate) fn lines(signals: &[Signal], wanted: Stream) -> Vec<&str> {
+pub(crate) fn lines(signals: &[Signal], wanted: OutputStream) -> Vec<&str> {
     signals
         .iter()
         .filter_map(|signal| match signal {

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use drydock_agent::{
-    AgentSpec, EarlierSession, Ending, Opinion, Permitted, Proposal, RunDirs, SessionUse, StartError, Task,
+    AgentSpec, AgentTask, EarlierSession, Ending, Permitted, Proposal, RunDirs, SessionUsage, StartError,
+    VerdictKind,
 };
 use drydock_domain::{
     Choice, Command, ErrorClass, Event, Grant, GrantAnswer, GrantScope, GrantTerms, Invariant, Question,
@@ -71,7 +72,7 @@ impl<'a> Errand<'a> {
 
 #[derive(Debug, Clone)]
 pub(super) struct Verdict {
-    pub(super) opinion: Opinion,
+    pub(super) opinion: VerdictKind,
     pub(super) version: Option<String>,
     pub(super) reason: Option<String>,
 }
@@ -121,7 +122,7 @@ impl Scope<'_> {
         let ending = loop {
             let (signals, heard) = mpsc::channel(SIGNALS_MAX);
             let stop = self.stop.child_token();
-            let job = Task { session: self.earlier_session(errand, &spec).await?, ..job.clone() };
+            let job = AgentTask { session: self.earlier_session(errand, &spec).await?, ..job.clone() };
             let running = runner.agent(&spec, &job, &self.dirs(checkout.path()), signals, stop.clone());
             let running = running.instrument(trace::agent(name, role.name()));
             let (ending, listened) = tokio::join!(running, async {
@@ -188,12 +189,12 @@ impl Scope<'_> {
         RunDirs { worktree: tree.to_owned(), temp: self.temp(), reads }
     }
 
-    fn job(&self, errand: &Errand<'_>, invariants: &[Invariant], carried: &[Choice]) -> Task {
+    fn job(&self, errand: &Errand<'_>, invariants: &[Invariant], carried: &[Choice]) -> AgentTask {
         let plan = &self.plan;
         // A reviewer judges the result independently of an interruption.
         let interrupted = plan.interruption.as_ref().filter(|_| errand.role != Role::Reviewer);
         let interrupted = interrupted.map(|one| one.feedback(plan));
-        Task {
+        AgentTask {
             plan: plan.id.to_string(),
             run: self.run.to_string(),
             phase: plan.stage.phase().to_string(),
@@ -338,7 +339,7 @@ impl Scope<'_> {
 }
 
 /// Returns the usage of a session that an event reports: when the session was opened, or as usage so far.
-fn told_of_session(event: &StoredEvent, agent: &str, session: &str) -> Option<SessionUse> {
+fn told_of_session(event: &StoredEvent, agent: &str, session: &str) -> Option<SessionUsage> {
     let details = &event.details;
     let told = match event.kind.as_str() {
         "agent.session" if details["session"] == session => &details["told"],
@@ -346,7 +347,7 @@ fn told_of_session(event: &StoredEvent, agent: &str, session: &str) -> Option<Se
         _ => return None,
     };
     // A new session reports no usage: it has used nothing yet.
-    (details["agent"] == agent).then(|| SessionUse::deserialize(told).unwrap_or_default())
+    (details["agent"] == agent).then(|| SessionUsage::deserialize(told).unwrap_or_default())
 }
 
 fn describe(invariant: &Invariant) -> String {

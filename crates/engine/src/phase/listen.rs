@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use drydock_agent::{
-    Activity, AgentSpec, Message, PermissionAsked, Resets, SessionUse, Signal, Stream, means_to_ask,
+    Activity, AgentSpec, Message, OutputStream, PermissionAsked, Resets, SessionUsage, Signal, means_to_ask,
     verdict_in,
 };
 use drydock_domain::{CHOICES_MAX, Choice, Event, Question, ResourceUsage, counted, put_choice, tangle};
@@ -221,7 +221,7 @@ impl<'a> Listener<'a> {
             }
             Signal::Session { id, begun, told } => self.session(id, begun, told).await?,
             Signal::Used { more, session } => {
-                let SessionUse { tokens, cost_micros } = more;
+                let SessionUsage { tokens, cost_micros } = more;
                 self.scope.hold.tally().add(ResourceUsage {
                     tokens,
                     cost_micros,
@@ -284,7 +284,7 @@ impl<'a> Listener<'a> {
         &mut self,
         id: String,
         begun: Option<String>,
-        told: SessionUse,
+        told: SessionUsage,
     ) -> Result<(), EngineError> {
         if self.role == Role::Reviewer {
             return Ok(());
@@ -367,8 +367,8 @@ impl<'a> Listener<'a> {
     }
 
     /// Buffers a line of a reviewer, which may contain a verdict. Drops the oldest output beyond the limit.
-    fn reviewed(&mut self, stream: Stream, line: &str) {
-        if self.role != Role::Reviewer || stream != Stream::Stdout {
+    fn reviewed(&mut self, stream: OutputStream, line: &str) {
+        if self.role != Role::Reviewer || stream != OutputStream::Stdout {
             return;
         }
         self.review.push_str(line);
@@ -382,10 +382,10 @@ impl<'a> Listener<'a> {
     /// Writes the agent's output to the log: every line, including messages.
     fn print(&self, signal: &Signal) {
         let (stream, text) = match signal {
-            Signal::Log { stream: Stream::Stdout, line } | Signal::Garbled { line, .. } => {
+            Signal::Log { stream: OutputStream::Stdout, line } | Signal::Garbled { line, .. } => {
                 ("stdout", line.clone())
             }
-            Signal::Log { stream: Stream::Stderr, line } => ("stderr", line.clone()),
+            Signal::Log { stream: OutputStream::Stderr, line } => ("stderr", line.clone()),
             Signal::Message(message) => ("message", json!(message).to_string()),
             Signal::Permission(_)
             | Signal::Called(..)
@@ -461,7 +461,7 @@ impl<'a> Listener<'a> {
             self.unsaid += 1;
             return Ok(());
         }
-        self.reviewed(Stream::Stdout, line);
+        self.reviewed(OutputStream::Stdout, line);
         self.messages += 1;
         self.garbled_piece(line, &reason);
         let reason = self.garbled(reason).await?;

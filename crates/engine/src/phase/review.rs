@@ -162,8 +162,8 @@ fn opinion(verdict: Option<Verdict>, number: usize, commit: &str) -> ReviewOpini
     }
     let reason = || verdict.reason.clone().unwrap_or_else(|| "it gave no reason".to_owned());
     match verdict.opinion {
-        drydock_agent::Opinion::Ack => ReviewOpinion::Acknowledged,
-        drydock_agent::Opinion::Refuse => ReviewOpinion::Refused { reason: reason() },
+        drydock_agent::VerdictKind::Ack => ReviewOpinion::Acknowledged,
+        drydock_agent::VerdictKind::Refuse => ReviewOpinion::Refused { reason: reason() },
     }
 }
 
@@ -173,7 +173,7 @@ const COMMIT_CHARS_MIN: usize = 7;
 #[cfg(test)]
 mod tests {
     use super::{Verdict, opinion};
-    use drydock_agent::Opinion;
+    use drydock_agent::VerdictKind;
     use drydock_domain::ReviewOpinion;
 
     const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -183,7 +183,7 @@ mod tests {
     fn a_verdict_counts_for_the_version_it_names() {
         let said = |version: Option<&str>| {
             let verdict =
-                Verdict { opinion: Opinion::Ack, version: version.map(str::to_owned), reason: None };
+                Verdict { opinion: VerdictKind::Ack, version: version.map(str::to_owned), reason: None };
             opinion(Some(verdict), 3, COMMIT) == ReviewOpinion::Acknowledged
         };
         assert!(said(None) && said(Some("3")) && said(Some(COMMIT)) && said(Some("0123456")));

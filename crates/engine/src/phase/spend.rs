@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use drydock_agent::SessionUse;
+use drydock_agent::SessionUsage;
 use drydock_domain::{Command, Event, Plan, Remains, ResourceUsage, micros};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -36,8 +36,8 @@ pub(super) struct Told {
 struct Session {
     id: String,
     /// The total usage, and the part of it that was emitted.
-    used: SessionUse,
-    told: SessionUse,
+    used: SessionUsage,
+    told: SessionUsage,
 }
 
 impl Told {
@@ -47,11 +47,11 @@ impl Told {
 
     /// Starts to track a session with the usage emitted for it before. `None` if the session cannot be loaded
     /// again.
-    pub(super) fn begin_session(&mut self, session: Option<(String, SessionUse)>) {
+    pub(super) fn begin_session(&mut self, session: Option<(String, SessionUsage)>) {
         self.session = session.map(|(id, told)| Session { id, used: told, told });
     }
 
-    pub(super) fn session_used(&mut self, total: SessionUse) {
+    pub(super) fn session_used(&mut self, total: SessionUsage) {
         if let Some(session) = &mut self.session {
             session.used = total;
         }
@@ -107,7 +107,7 @@ impl Scope<'_> {
         let mut details = json!(used);
         details["agent"] = json!(agent);
         if let Some(session) = &mut told.session {
-            let SessionUse { tokens, cost_micros } = session.used;
+            let SessionUsage { tokens, cost_micros } = session.used;
             details["session"] = json!({ "id": session.id, "tokens": tokens, "cost_micros": cost_micros });
             session.told = session.used;
         }
