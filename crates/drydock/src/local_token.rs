@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use drydock_api::{Code, Problem, http};
 use drydock_domain::{TokenId, TokenKind, told};
-use drydock_engine::{Engine, EngineError, Recognised, Secret};
+use drydock_engine::{Engine, EngineError, Secret, TokenCheck};
 
 use crate::http::problem;
 use crate::{config, embedded};
@@ -50,7 +50,7 @@ impl LocalToken {
         let file = folder.join(named(server));
         if let Ok(text) = fs::read_to_string(&file) {
             let left = engine.token_recognise(text.trim(), TokenKind::Bearer).await.map_err(refused)?;
-            if let Recognised::Bearer(token) = left
+            if let TokenCheck::Bearer(token) = left
                 && token.kind == TokenKind::Machine
             {
                 engine.token_end(&token.id).await.map_err(refused)?;

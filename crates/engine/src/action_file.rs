@@ -16,7 +16,7 @@ pub(crate) struct ActionFileError(String);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct RawAction {
     name: Name,
     description: String,
     #[serde(default)]
@@ -36,12 +36,12 @@ struct File {
     #[serde(default)]
     validations: Vec<Validation>,
     #[serde(default)]
-    invariants: Vec<RuleFile>,
+    invariants: Vec<RawInvariant>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RuleFile {
+struct RawInvariant {
     name: Name,
     #[serde(default)]
     cel: Option<String>,
@@ -56,7 +56,8 @@ struct RuleFile {
 pub(crate) fn parse(text: &str, now: Timestamp) -> Result<Action, ActionFileError> {
     let refuse = |text: String| ActionFileError(text);
     refuse_nul(text).map_err(refuse)?;
-    let file: File = toml::from_str(text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
+    let file: RawAction =
+        toml::from_str(text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
     let mut agents = file.agents;
     agents.reviewers.extend(file.reviewers);
     let scope = InvariantScope::Action(file.name.clone());
@@ -112,7 +113,7 @@ fn refuse_nul(text: &str) -> Result<(), String> {
     }
 }
 
-fn invariant(rule: RuleFile, scope: InvariantScope) -> Result<Invariant, String> {
+fn invariant(rule: RawInvariant, scope: InvariantScope) -> Result<Invariant, String> {
     let name = rule.name;
     let parsed = rule_of(&name, rule.cel, rule.command, rule.text)?;
     Ok(Invariant {

@@ -24,14 +24,14 @@ pub struct PlanDiff {
     /// How many lines the patch deletes.
     pub lines_deleted: u64,
     /// The commit that the diff shows; `None` if there is no work yet.
-    pub of: Option<DiffOf>,
+    pub of: Option<DiffSource>,
 }
 
 /// The commit whose changes a diff shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DiffOf {
+pub struct DiffSource {
     /// The role of the commit.
-    pub kind: DiffKind,
+    pub kind: DiffSourceKind,
     /// The commit id.
     pub commit: String,
     /// The ref of the checkpoint, if the commit is one.
@@ -44,7 +44,7 @@ pub struct DiffOf {
 
 /// The role of the commit whose changes a diff shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DiffKind {
+pub enum DiffSourceKind {
     /// The result of Execute.
     Result,
     /// The commit from which the next run restarts.
@@ -76,7 +76,7 @@ impl Engine {
             let reference = kept.into_iter().find(|(_, kept)| *kept == commit).map(|(name, _)| name);
             let mut diff = diff_of(&repository, &base, kind, &commit, reference)?;
             let by = repository.commit_head(&commit)?.run;
-            if let Some(of) = diff.of.as_mut().filter(|of| of.kind != DiffKind::Result) {
+            if let Some(of) = diff.of.as_mut().filter(|of| of.kind != DiffSourceKind::Result) {
                 of.earlier_run = by.is_some() && by.as_deref() != run.as_ref().map(RunId::as_str);
             }
             Ok(diff)
@@ -86,9 +86,9 @@ impl Engine {
 
     /// Returns the commit that the plan names: its result, the commit from which the next run restarts, or
     /// the commit that the open question is about.
-    async fn named(&self, plan: &Plan) -> Result<Option<(DiffKind, CommitId)>, EngineError> {
+    async fn named(&self, plan: &Plan) -> Result<Option<(DiffSourceKind, CommitId)>, EngineError> {
         if let Some(head) = &plan.head_commit {
-            return Ok(Some((DiffKind::Result, commit_id(head)?)));
+            return Ok(Some((DiffSourceKind::Result, commit_id(head)?)));
         }
         let work = match (&plan.take_up, plan.pending_decision()) {
             (Some(commit), _) => Some(commit.clone()),
@@ -99,7 +99,7 @@ impl Engine {
             }
             (None, None) => None,
         };
-        work.map(|commit| Ok((DiffKind::GoesOn, commit_id(&commit)?))).transpose()
+        work.map(|commit| Ok((DiffSourceKind::GoesOn, commit_id(&commit)?))).transpose()
     }
 }
 
@@ -124,13 +124,13 @@ fn diff_landed(
     if repository.others_wrote(std::slice::from_ref(&before), landed, &trailer(plan.as_str()))? {
         return Ok(None);
     }
-    diff_of(repository, &before, DiffKind::Result, landed, None).map(Some)
+    diff_of(repository, &before, DiffSourceKind::Result, landed, None).map(Some)
 }
 
 fn diff_of(
     repository: &Repository,
     base: &CommitId,
-    kind: DiffKind,
+    kind: DiffSourceKind,
     commit: &CommitId,
     reference: Option<String>,
 ) -> Result<PlanDiff, EngineError> {
@@ -142,7 +142,7 @@ fn diff_of(
         files: stat.files,
         lines_added: stat.lines_added,
         lines_deleted: stat.lines_deleted,
-        of: Some(DiffOf { kind, commit: commit.to_string(), reference, label, earlier_run: false }),
+        of: Some(DiffSource { kind, commit: commit.to_string(), reference, label, earlier_run: false }),
     })
 }
 
@@ -154,15 +154,15 @@ fn so_far(
     base: &CommitId,
     from: Option<CommitId>,
     kept: &[(String, CommitId)],
-) -> Result<Option<(DiffKind, CommitId)>, GitError> {
+) -> Result<Option<(DiffSourceKind, CommitId)>, GitError> {
     let begins = from.as_ref().unwrap_or(base);
     for (_, commit) in kept.iter().rev().take(LOOKED_THROUGH_MAX) {
         // The commit at which the run started is not its own work (page B7).
         if commit != begins && repository.is_ancestor(begins, commit)? {
-            return Ok(Some((DiffKind::Snapshot, commit.clone())));
+            return Ok(Some((DiffSourceKind::Snapshot, commit.clone())));
         }
     }
-    Ok(from.filter(|from| from != base).map(|from| (DiffKind::GoesOn, from)))
+    Ok(from.filter(|from| from != base).map(|from| (DiffSourceKind::GoesOn, from)))
 }
 
 /// Returns the checkpoints of a plan, oldest first.

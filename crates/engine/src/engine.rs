@@ -17,12 +17,12 @@ use crate::absent::LeftAlone;
 use crate::error::EngineError;
 use crate::feed::Feed;
 use crate::identity::Identity;
-use crate::meter::{Meter, Metered};
+use crate::meter::{CommitMetrics, CommitStats};
 use crate::reap::Reaper;
-use crate::recall::Recall;
-use crate::repositories::Repositories;
+use crate::recall::TokenCache;
+use crate::repositories::RepositoryCache;
 use crate::settings::Settings;
-use crate::subplan::Families;
+use crate::subplan::ChildrenCache;
 use crate::{clock, frozen, task};
 
 /// The caller's name in events that no person asked for.
@@ -33,37 +33,37 @@ const SHUT_DOWN_POLL: Duration = Duration::from_millis(10);
 
 /// The caller of a command, and the channel it came through.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Who<'a> {
+pub(crate) struct Actor<'a> {
     pub(crate) name: &'a str,
     pub(crate) via: &'a str,
     pub(crate) authority: Authority,
 }
 
 /// A bare name stands for the engine as the caller.
-impl<'a> From<&'a str> for Who<'a> {
+impl<'a> From<&'a str> for Actor<'a> {
     fn from(name: &'a str) -> Self {
-        Who { name, via: WORKER, authority: Authority::Engine }
+        Actor { name, via: WORKER, authority: Authority::Engine }
     }
 }
 
 /// Runs plans through their phases. Cheap to clone; all clones share one state.
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    inner: Arc<EngineInner>,
 }
 
-struct Inner {
+struct EngineInner {
     store: Store,
     settings: Settings,
     identity: Arc<Identity>,
     runner: Runner,
     stopping: CancellationToken,
     feed: Feed,
-    meter: Meter,
-    repositories: Repositories,
-    families: Families,
+    meter: CommitMetrics,
+    repositories: RepositoryCache,
+    families: ChildrenCache,
     left_alone: LeftAlone,
-    recall: Recall,
+    recall: TokenCache,
     served_at: OnceLock<String>,
     reaper: OnceLock<Reaper>,
     stopped_for: OnceLock<PlanId>,
@@ -76,18 +76,18 @@ impl Engine {
         let identity = Arc::new(Identity::of_this_process());
         let stopping = CancellationToken::new();
         Engine {
-            inner: Arc::new(Inner {
+            inner: Arc::new(EngineInner {
                 store,
                 settings,
                 identity,
                 runner,
                 stopping,
                 feed: Feed::new(),
-                meter: Meter::default(),
-                repositories: Repositories::default(),
-                families: Families::default(),
+                meter: CommitMetrics::default(),
+                repositories: RepositoryCache::default(),
+                families: ChildrenCache::default(),
                 left_alone: LeftAlone::default(),
-                recall: Recall::default(),
+                recall: TokenCache::default(),
                 served_at: OnceLock::new(),
                 reaper: OnceLock::new(),
                 stopped_for: OnceLock::new(),
@@ -138,7 +138,7 @@ impl Engine {
         if strict { self.runner().requiring_sandbox() } else { self.runner().clone() }
     }
 
-    pub(crate) fn families(&self) -> &Families {
+    pub(crate) fn families(&self) -> &ChildrenCache {
         &self.inner.families
     }
 
@@ -146,16 +146,16 @@ impl Engine {
         &self.inner.left_alone
     }
 
-    pub(crate) fn recall(&self) -> &Recall {
+    pub(crate) fn recall(&self) -> &TokenCache {
         &self.inner.recall
     }
 
-    pub(crate) fn meter(&self) -> &Meter {
+    pub(crate) fn meter(&self) -> &CommitMetrics {
         &self.inner.meter
     }
 
     /// Returns the metrics of this process.
-    pub fn metered(&self) -> Metered {
+    pub fn metered(&self) -> CommitStats {
         self.inner.meter.read()
     }
 
@@ -193,7 +193,7 @@ impl Engine {
         Ok(())
     }
 
-    pub(crate) fn context(&self, who: Who<'_>) -> Context {
+    pub(crate) fn context(&self, who: Actor<'_>) -> Context {
         Context {
             now: clock::now(),
             by: who.name.to_owned(),
@@ -270,7 +270,11 @@ impl Engine {
     }
 
     /// Appends events to a plan without changing the plan.
-    pub(crate) async fn note(&self, hold: &crate::hold::Hold, events: Vec<Event>) -> Result<(), EngineError> {
+    pub(crate) async fn note(
+        &self,
+        hold: &crate::hold::PlanLockGuard,
+        events: Vec<Event>,
+    ) -> Result<(), EngineError> {
         Ok(self.store().plan_note(hold.lease(), &hold.lease().batch(events)).await?)
     }
 }

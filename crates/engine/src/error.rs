@@ -7,7 +7,7 @@ use drydock_domain::{Decision, DecisionId, Lock, Refusal, SyncOutcome};
 use drydock_store::{CommitError, RecordError, StoreError};
 use drydock_worktree::{GitError, OpenError};
 
-use crate::sync::Backup;
+use crate::sync::ProjectBackup;
 
 /// Why an engine call failed.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum EngineError {
     },
     /// The named object does not exist.
     #[error("there is no {}", .0.shown())]
-    Absent(Absent),
+    Absent(MissingItem),
     /// Several ids start with this prefix.
     #[error("{given:?} matches more than one {kind}: {}", candidates.join(", "))]
     Ambiguous {
@@ -70,7 +70,7 @@ pub enum EngineError {
     #[error("backup {} is needed: {}", backup.name, backup.needed.as_deref().unwrap_or("it was changed"))]
     BackupNeeded {
         /// The backup.
-        backup: Box<Backup>,
+        backup: Box<ProjectBackup>,
     },
     /// The answer starts from a backup that no longer exists.
     #[error("{option:?} starts from the backup {backup}, which no longer exists")]
@@ -134,7 +134,7 @@ pub enum EngineError {
 
 /// A named object that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Absent {
+pub struct MissingItem {
     /// The kind of object.
     pub kind: &'static str,
     /// The name that was given.
@@ -143,7 +143,7 @@ pub struct Absent {
     pub repository: Option<String>,
 }
 
-impl Absent {
+impl MissingItem {
     fn shown(&self) -> String {
         match &self.repository {
             Some(repository) => format!("{} {:?} in {repository}", self.kind, self.name),
@@ -155,13 +155,13 @@ impl Absent {
 impl EngineError {
     /// Returns the error for an object that does not exist.
     pub fn absent(kind: &'static str, name: impl ToString) -> Self {
-        Self::Absent(Absent { kind, name: name.to_string(), repository: None })
+        Self::Absent(MissingItem { kind, name: name.to_string(), repository: None })
     }
 
     /// Returns the error for a branch or remote that a repository does not have.
     pub(crate) fn absent_in(kind: &'static str, name: impl ToString, repository: &Path) -> Self {
         let repository = Some(repository.display().to_string());
-        Self::Absent(Absent { kind, name: name.to_string(), repository })
+        Self::Absent(MissingItem { kind, name: name.to_string(), repository })
     }
 
     pub(crate) fn invalid(text: impl Into<String>, hint: impl Into<String>) -> Self {

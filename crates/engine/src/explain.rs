@@ -17,7 +17,7 @@ const ENTRIES_MAX: usize = 100;
 
 /// The facts in a plan's feed that explain it. Each list is in order and holds the latest hundred entries.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Explanation {
+pub struct PlanExplanation {
     /// The agent that made the strategy, if an agent did.
     pub strategist: Option<String>,
     /// Whether a person adopted a draft from the worktree.
@@ -25,18 +25,18 @@ pub struct Explanation {
     /// The choices that agents took after Strategize.
     pub later: Vec<Choice>,
     /// The guidance that people gave.
-    pub guidance: Vec<Said>,
+    pub guidance: Vec<Remark>,
     /// The answers that people gave, without plain approvals of a phase.
-    pub answers: Vec<Answered>,
+    pub answers: Vec<AnsweredQuestion>,
     /// The reasons for which the plan was reverted to Strategize.
-    pub reversions: Vec<Said>,
+    pub reversions: Vec<Remark>,
     /// The reasons for which its work was sent back or refused.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RejectedWork>,
 }
 
 /// A text and its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct Remark {
     /// The time of the event.
     pub at: Timestamp,
     /// The text.
@@ -45,7 +45,7 @@ pub struct Said {
 
 /// A question and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answered {
+pub struct AnsweredQuestion {
     /// When the question was answered.
     pub at: Timestamp,
     /// The question; empty if its event was not found in the feed.
@@ -60,7 +60,7 @@ pub struct Answered {
 
 /// A rejection of the work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct RejectedWork {
     /// When the work was rejected.
     pub at: Timestamp,
     /// The run whose work was rejected.
@@ -75,7 +75,7 @@ pub struct Refused {
 
 impl Engine {
     /// Collects the facts that explain a plan.
-    pub async fn explain(&self, plan: &Plan) -> Result<Explanation, EngineError> {
+    pub async fn explain(&self, plan: &Plan) -> Result<PlanExplanation, EngineError> {
         let mut gathering = Gathering::default();
         // Reads only up to the event that is the newest now. Otherwise a plan that keeps running could keep
         // this loop busy forever.
@@ -97,7 +97,7 @@ impl Engine {
 
 #[derive(Default)]
 struct Gathering {
-    explanation: Explanation,
+    explanation: PlanExplanation,
     phase: Option<Phase>,
     /// Open decisions: id, kind and question.
     open: Vec<(String, String, String)>,
@@ -106,8 +106,8 @@ struct Gathering {
 impl Gathering {
     fn hear(&mut self, event: &StoredEvent) {
         let told = |name: &str| text(&event.details[name]);
-        let said = |name: &str| Said { at: event.at, text: told(name) };
-        let refused = |by: String, proposal, reason| Refused {
+        let said = |name: &str| Remark { at: event.at, text: told(name) };
+        let refused = |by: String, proposal, reason| RejectedWork {
             at: event.at,
             run: event.run.clone(),
             by,
@@ -148,7 +148,7 @@ impl Gathering {
                     return;
                 }
                 let (option, by) = (told("option"), told("by"));
-                push(&mut found.answers, Answered { at: event.at, question, option, note, by });
+                push(&mut found.answers, AnsweredQuestion { at: event.at, question, option, note, by });
             }
             "validation.failed" if event.details["required"] == true => {
                 push(&mut found.refused, refused(format!("validation {}", told("name")), None, told("text")));

@@ -33,7 +33,7 @@ const BEYOND_WAIT: Duration = Duration::from_secs(1);
 
 /// An event and its JSON.
 #[derive(Debug)]
-pub struct Shown {
+pub struct EncodedEvent {
     /// The event.
     pub event: StoredEvent,
     /// The event as JSON, in the form that every interface uses.
@@ -42,7 +42,7 @@ pub struct Shown {
 
 /// The filter of a follower.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Interest {
+pub struct FeedFilter {
     /// Only events of this plan.
     pub plan: Option<PlanId>,
     /// Only events of these kinds.
@@ -72,30 +72,30 @@ pub(crate) struct Feed {
 /// Consecutive events without gaps, the newest last.
 #[derive(Debug, Default)]
 struct Ready {
-    events: VecDeque<Arc<Shown>>,
+    events: VecDeque<Arc<EncodedEvent>>,
     bytes: usize,
 }
 
 /// Reads the feed from a position.
 pub struct Follower {
     engine: Engine,
-    interest: Interest,
+    interest: FeedFilter,
     after: i64,
     newest: watch::Receiver<Option<i64>>,
 }
 
 /// The result of one call to a follower.
 #[derive(Debug)]
-pub enum News {
+pub enum FeedBatch {
     /// New events, in order.
-    Events(Vec<Arc<Shown>>),
+    Events(Vec<Arc<EncodedEvent>>),
     /// No event arrived within the limit.
     Quiet,
     /// This process is stopping.
     Over,
 }
 
-impl Interest {
+impl FeedFilter {
     fn includes(&self, event: &StoredEvent) -> bool {
         self.plan.as_ref().is_none_or(|plan| event.plan.as_ref() == Some(plan))
             && self.kinds.as_ref().is_none_or(|kinds| kinds.means(&event.kind))
@@ -104,7 +104,7 @@ impl Interest {
 
 impl Engine {
     /// Follows the feed from after an event. Events that were committed before the call are included.
-    pub fn follow(&self, after: i64, interest: Interest) -> Follower {
+    pub fn follow(&self, after: i64, interest: FeedFilter) -> Follower {
         self.feed().begun.call_once(|| self.begin_feed());
         Follower { engine: self.clone(), interest, after, newest: self.feed().newest.subscribe() }
     }
@@ -124,7 +124,7 @@ impl Engine {
     pub async fn events_page(
         &self,
         after: i64,
-        interest: &Interest,
+        interest: &FeedFilter,
         limit: i64,
         wait: Duration,
     ) -> Result<EventPage, EngineError> {
@@ -155,7 +155,7 @@ impl Engine {
     }
 
     /// Reads until there are enough events, no more events, or too many of other kinds.
-    async fn scan(&self, after: i64, interest: &Interest, limit: i64) -> Result<EventPage, StoreError> {
+    async fn scan(&self, after: i64, interest: &FeedFilter, limit: i64) -> Result<EventPage, StoreError> {
         // One more event than requested shows whether there are more.
         let size = if interest.kinds.is_none() { limit + 1 } else { PAGE.max(limit + 1) };
         let (mut from, mut events) = (after, Vec::new());
@@ -232,9 +232,9 @@ impl Engine {
         Ok(())
     }
 
-    fn shown(&self, event: StoredEvent) -> Arc<Shown> {
+    fn shown(&self, event: StoredEvent) -> Arc<EncodedEvent> {
         let json = (self.settings().hooks.shape)(event.clone()).to_string();
-        Arc::new(Shown { event, json })
+        Arc::new(EncodedEvent { event, json })
     }
 }
 
@@ -243,7 +243,7 @@ impl Feed {
         Self { ready: Mutex::default(), newest: watch::Sender::new(None), begun: Once::new() }
     }
 
-    fn add(&self, shown: Vec<Arc<Shown>>) {
+    fn add(&self, shown: Vec<Arc<EncodedEvent>>) {
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         for one in shown {
             ready.bytes += one.json.len();
@@ -257,12 +257,12 @@ impl Feed {
 
     /// Returns events in memory after a position, up to the batch size. Returns `None` if the position is
     /// older than the events in memory.
-    fn behind(&self, after: i64) -> Option<Vec<Arc<Shown>>> {
+    fn behind(&self, after: i64) -> Option<Vec<Arc<EncodedEvent>>> {
         let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         let first = ready.events.front()?.event.seq;
         let skipped = usize::try_from(after.saturating_add(1).saturating_sub(first)).ok()?;
         let mut bytes = 0;
-        let enough = |one: &&Arc<Shown>| {
+        let enough = |one: &&Arc<EncodedEvent>| {
             let fits = bytes < BATCH_BYTES_MAX;
             bytes += one.json.len();
             fits
@@ -274,11 +274,11 @@ impl Feed {
 impl Follower {
     /// Returns the next events, and waits for them up to `limit`. Cancel safe: dropping the future loses no
     /// events.
-    pub async fn next(&mut self, limit: Duration) -> Result<News, EngineError> {
+    pub async fn next(&mut self, limit: Duration) -> Result<FeedBatch, EngineError> {
         let deadline = Instant::now() + limit;
         loop {
             if self.engine.stopping().is_cancelled() {
-                return Ok(News::Over);
+                return Ok(FeedBatch::Over);
             }
             let newest = *self.newest.borrow_and_update();
             let (batch, reached) = match self.engine.feed().behind(self.after) {
@@ -293,7 +293,7 @@ impl Follower {
             self.after = self.after.max(reached);
             let wanted: Vec<_> = batch.into_iter().filter(|one| self.interest.includes(&one.event)).collect();
             if !wanted.is_empty() {
-                return Ok(News::Events(wanted));
+                return Ok(FeedBatch::Events(wanted));
             }
             if moved {
                 tokio::task::yield_now().await;
@@ -304,14 +304,14 @@ impl Follower {
                     changed.expect("the engine, which this follower holds, owns the sender");
                 }
                 () = self.engine.stopping().cancelled() => {}
-                () = tokio::time::sleep_until(deadline) => return Ok(News::Quiet),
+                () = tokio::time::sleep_until(deadline) => return Ok(FeedBatch::Quiet),
             }
         }
     }
 
     /// Reads events that are no longer in memory from the store, and returns the position reached. `newest`
     /// must have been read before this call.
-    async fn page(&self, newest: Option<i64>) -> Result<(Vec<Arc<Shown>>, i64), EngineError> {
+    async fn page(&self, newest: Option<i64>) -> Result<(Vec<Arc<EncodedEvent>>, i64), EngineError> {
         let filter = EventFilter { after: self.after, plan: self.interest.plan.clone(), limit: PAGE };
         let page = self.engine.store().event_list(&filter).await?;
         let shown: Vec<_> = page.into_iter().map(|event| self.engine.shown(event)).collect();

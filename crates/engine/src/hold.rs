@@ -14,8 +14,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::engine::{Engine, one, prefix};
 use crate::error::EngineError;
-use crate::identity::Counted;
-use crate::tally::Tally;
+use crate::identity::CountedLock;
+use crate::tally::UsageCounter;
 use crate::task;
 
 /// How often a lock is renewed within its lifetime.
@@ -34,35 +34,35 @@ const REST_WAIT: Duration = Duration::from_secs(5);
 const REST_POLL: Duration = Duration::from_millis(25);
 
 /// A held plan lock.
-pub(crate) struct Hold {
+pub(crate) struct PlanLockGuard {
     store: Store,
     lease: Arc<PlanLease>,
     owner: String,
     plan: PlanId,
     lost: CancellationToken,
     cancel_asked: CancellationToken,
-    upkeep: Vec<Upkeep>,
-    counted: Counted,
-    tally: Tally,
+    upkeep: Vec<LockTask>,
+    counted: CountedLock,
+    tally: UsageCounter,
 }
 
 /// A held project lock.
-pub(crate) struct ProjectHold {
+pub(crate) struct ProjectLockGuard {
     store: Store,
     lease: Arc<ProjectLease>,
     owner: String,
     lost: CancellationToken,
-    upkeep: Upkeep,
-    counted: Counted,
+    upkeep: LockTask,
+    counted: CountedLock,
 }
 
 /// A task that serves a lock guard; dropping it ends the task.
-struct Upkeep {
+struct LockTask {
     task: JoinHandle<()>,
     running: DropGuard,
 }
 
-impl Upkeep {
+impl LockTask {
     fn start(name: &'static str, work: impl Future<Output = ()> + Send + 'static) -> Self {
         let done = CancellationToken::new();
         let running = done.clone().drop_guard();
@@ -85,13 +85,13 @@ impl Upkeep {
 
 impl Engine {
     /// Acquires the lock of a plan, or returns the lock that another process holds (S1.6).
-    pub(crate) async fn hold(&self, plan: &PlanId, purpose: &str) -> Result<Hold, EngineError> {
+    pub(crate) async fn hold(&self, plan: &PlanId, purpose: &str) -> Result<PlanLockGuard, EngineError> {
         if self.stopping().is_cancelled() {
             return Err(EngineError::Interrupted);
         }
         // Counted before it is requested: a shutdown in between must not miss a lock that the store just
         // granted.
-        let counted = Counted::new(self.identity().clone());
+        let counted = CountedLock::new(self.identity().clone());
         let holder = self.identity().holder(purpose);
         let (store, ttl) = (self.store().clone(), self.settings().lock_ttl);
         let mut acquired = store.plan_lease_acquire(plan, &holder, ttl).await?;
@@ -101,7 +101,9 @@ impl Engine {
             acquired = store.plan_lease_acquire(plan, &holder, ttl).await?;
         }
         match acquired {
-            Acquired::Held(lease) => Ok(Hold::new(store, lease, (plan.clone(), holder.owner), ttl, counted)),
+            Acquired::Held(lease) => {
+                Ok(PlanLockGuard::new(store, lease, (plan.clone(), holder.owner), ttl, counted))
+            }
             Acquired::Busy(lock) => Err(EngineError::LockHeld { lock }),
         }
     }
@@ -109,7 +111,11 @@ impl Engine {
     /// Acquires the lock of a plan for a caller's command. The lock of a plan without a running phase is held
     /// only briefly: by a run that has recorded its end and is about to release, or by another command. A
     /// caller that saw that end should not get `LockHeld`, so this call waits for such a lock.
-    pub(crate) async fn hold_at_rest(&self, plan: &PlanId, purpose: &str) -> Result<Hold, EngineError> {
+    pub(crate) async fn hold_at_rest(
+        &self,
+        plan: &PlanId,
+        purpose: &str,
+    ) -> Result<PlanLockGuard, EngineError> {
         let deadline = Instant::now() + REST_WAIT;
         loop {
             let held = self.hold(plan, purpose).await;
@@ -130,15 +136,21 @@ impl Engine {
         &self,
         project: &Name,
         stop: &CancellationToken,
-    ) -> Result<ProjectHold, EngineError> {
+    ) -> Result<ProjectLockGuard, EngineError> {
         let ttl = self.settings().lock_ttl;
         let deadline = Instant::now() + PROJECT_WAIT;
         let holder = self.identity().holder("land a plan");
-        let counted = Counted::new(self.identity().clone());
+        let counted = CountedLock::new(self.identity().clone());
         loop {
             let lock = match self.store().project_lease_acquire(project, &holder, ttl).await? {
                 Acquired::Held(lease) => {
-                    return Ok(ProjectHold::new(self.store().clone(), lease, holder.owner, ttl, counted));
+                    return Ok(ProjectLockGuard::new(
+                        self.store().clone(),
+                        lease,
+                        holder.owner,
+                        ttl,
+                        counted,
+                    ));
                 }
                 Acquired::Busy(lock) => lock,
             };
@@ -164,21 +176,21 @@ impl Engine {
     }
 }
 
-impl Hold {
+impl PlanLockGuard {
     fn new(
         store: Store,
         lease: PlanLease,
         (plan, owner): (PlanId, String),
         ttl: Duration,
-        counted: Counted,
+        counted: CountedLock,
     ) -> Self {
         let (lease, lost) = (Arc::new(lease), CancellationToken::new());
         let renewal = {
             let (store, lease, lost) = (store.clone(), lease.clone(), lost.clone());
             async move { renew_until_lost(ttl, &lost, || store.plan_lease_renew(&lease, ttl)).await }
         };
-        let upkeep = vec![Upkeep::start("plan lock", renewal)];
-        let (cancel_asked, tally) = (CancellationToken::new(), Tally::default());
+        let upkeep = vec![LockTask::start("plan lock", renewal)];
+        let (cancel_asked, tally) = (CancellationToken::new(), UsageCounter::default());
         Self { store, lease, owner, plan, lost, cancel_asked, upkeep, counted, tally }
     }
 
@@ -187,7 +199,7 @@ impl Hold {
     }
 
     /// Returns the usage counter of the run under this lock.
-    pub(crate) fn tally(&self) -> &Tally {
+    pub(crate) fn tally(&self) -> &UsageCounter {
         &self.tally
     }
 
@@ -197,7 +209,7 @@ impl Hold {
         engine: &Engine,
         child: &Plan,
         purpose: &str,
-    ) -> Result<Hold, EngineError> {
+    ) -> Result<PlanLockGuard, EngineError> {
         self.require_child(child)?;
         engine.hold(&child.id, purpose).await
     }
@@ -245,7 +257,7 @@ impl Hold {
     /// Starts the task that watches for requests to the holder of the plan.
     pub(crate) fn listen(&mut self) {
         let (store, plan, asked) = (self.store.clone(), self.plan.clone(), self.cancel_asked.clone());
-        self.upkeep.push(Upkeep::start("plan requests", async move {
+        self.upkeep.push(LockTask::start("plan requests", async move {
             let mut watch = store.watch();
             loop {
                 match store.request_fetch(&plan).await {
@@ -311,14 +323,14 @@ where
     lost.cancel();
 }
 
-impl ProjectHold {
-    fn new(store: Store, lease: ProjectLease, owner: String, ttl: Duration, counted: Counted) -> Self {
+impl ProjectLockGuard {
+    fn new(store: Store, lease: ProjectLease, owner: String, ttl: Duration, counted: CountedLock) -> Self {
         let (lease, lost) = (Arc::new(lease), CancellationToken::new());
         let renewal = {
             let (store, lease, lost) = (store.clone(), lease.clone(), lost.clone());
             async move { renew_until_lost(ttl, &lost, || store.project_lease_renew(&lease, ttl)).await }
         };
-        Self { store, lease, owner, lost, upkeep: Upkeep::start("project lock", renewal), counted }
+        Self { store, lease, owner, lost, upkeep: LockTask::start("project lock", renewal), counted }
     }
 
     pub(crate) fn lease(&self) -> &ProjectLease {

@@ -84,11 +84,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// One lock, counted from before it is requested until it is released.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct CountedLock {
     identity: Arc<Identity>,
 }
 
-impl Counted {
+impl CountedLock {
     pub(crate) fn new(identity: Arc<Identity>) -> Self {
         identity.held.fetch_add(1, Ordering::SeqCst);
         Self { identity }
@@ -100,7 +100,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedLock {
     fn drop(&mut self) {
         self.identity.held.fetch_sub(1, Ordering::SeqCst);
     }

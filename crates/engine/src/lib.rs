@@ -43,32 +43,34 @@ mod work_log;
 mod worker;
 
 pub use clock::now;
-pub use diff::{DiffKind, DiffOf, PlanDiff};
+pub use diff::{DiffSource, DiffSourceKind, PlanDiff};
 pub use drydock_store::PhaseLimits;
 pub use drydock_worktree::CaptureBounds;
 pub use engine::Engine;
-pub use error::{Absent, EngineError};
-pub use explain::{Answered, Explanation, Refused, Said};
-pub use feed::{EventPage, Follower, Interest, News, Shown};
-pub use hook::{Hook, Hooks, Means, Pattern, PatternError, Priority, Wants, WebAddress, WebAddressError};
-pub use look::{AgentCheckup, AgentEntry, AgentSource, Checkpoint};
-pub use make::{Asked, NewInvariant, Request};
-pub use meter::Metered;
+pub use error::{EngineError, MissingItem};
+pub use explain::{AnsweredQuestion, PlanExplanation, RejectedWork, Remark};
+pub use feed::{EncodedEvent, EventPage, FeedBatch, FeedFilter, Follower};
+pub use hook::{
+    Hook, HookFilter, HookKind, Hooks, Pattern, PatternError, Priority, WebAddressError, WebhookUrl,
+};
+pub use look::{AgentCheckup, AgentSource, ConfiguredAgent, PlanCheckpoint};
+pub use make::{InvariantInput, PlanRequest, PlanSource};
+pub use meter::CommitStats;
 pub use offered::Offered;
-pub use registry::{Lockable, NewProject};
+pub use registry::{OverridePolicy, ProjectInput};
 pub use rule::{RuleFact, rule_facts};
 pub use run_log::{
     FirstLog, LogFollower, LogNews, LogPage, LogQuery, LogStart, LogSummary, NOTICE, RunState,
 };
 pub use settings::{Settings, SubplanLimits};
-pub use sign_in::Session;
+pub use sign_in::BrowserSession;
 pub use steer::Caller;
-pub use subplan::{Branch, PlanTree};
-pub use sync::{Backup, Backups, Named, Restored, Synced};
+pub use subplan::{PlanTree, SubplanNode};
+pub use sync::{BackupScan, Named, ProjectBackup, RestoredBranch, SyncResult};
 pub use task::shield;
-pub use token::{NewRole, NewToken, Recognised, Secret};
+pub use token::{NewRole, Secret, TokenCheck, TokenInput};
 pub use trace::TRACE;
 pub use tree::strategy_schema;
-pub use upkeep::{Checkup, Collected, Grade, Kept, Removed, Sweep};
-pub use why::{CanAct, Why};
+pub use upkeep::{CheckGrade, GcKept, GcMode, GcRemoved, GcResult, HealthCheck};
+pub use why::{NextCommand, PlanWhy};
 pub use work_log::WORK;

@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::phase::occupy;
 use crate::task;
-use crate::upkeep::Grade;
+use crate::upkeep::CheckGrade;
 
 /// The directory for checks of agents, below the worktrees.
 pub(crate) const CHECKS: &str = "checks";
@@ -22,7 +22,7 @@ const CHECK_MAX: Duration = Duration::from_secs(30);
 
 /// A checkpoint of a plan's work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checkpoint {
+pub struct PlanCheckpoint {
     /// The ref of the checkpoint.
     pub reference: String,
     /// The commit id.
@@ -37,7 +37,7 @@ pub struct Checkpoint {
 
 /// A configured agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentEntry {
+pub struct ConfiguredAgent {
     /// The name of the agent.
     pub name: String,
     /// The protocol that the agent speaks.
@@ -65,7 +65,7 @@ pub enum AgentSource {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentCheckup {
     /// The grade of the result.
-    pub grade: Grade,
+    pub grade: CheckGrade,
     /// The finding of the check.
     pub text: String,
     /// A hint for the user.
@@ -76,7 +76,7 @@ pub struct AgentCheckup {
 
 impl Engine {
     /// Returns the checkpoints of a plan, oldest first.
-    pub async fn checkpoints(&self, plan: &Plan) -> Result<Vec<Checkpoint>, EngineError> {
+    pub async fn checkpoints(&self, plan: &Plan) -> Result<Vec<PlanCheckpoint>, EngineError> {
         let project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?;
         let id = plan.id.clone();
@@ -85,7 +85,7 @@ impl Engine {
                 let head = repository.commit_head(&commit)?;
                 let created_at = Timestamp::from_micros(head.at_seconds.saturating_mul(1_000_000));
                 let commit = commit.to_string();
-                Ok(Checkpoint { reference, commit, run: head.run, label: head.subject, created_at })
+                Ok(PlanCheckpoint { reference, commit, run: head.run, label: head.subject, created_at })
             };
             snapshots(&repository, &id)?.into_iter().map(checkpoint).collect()
         })
@@ -130,24 +130,24 @@ impl Engine {
             tracing::warn!(error = %told(&error), "could not remove the directory of a check; `drydock gc` removes it");
         }
         let (grade, text, hint) = match ended {
-            Ok((Ending::Finished, Some(name))) => (Grade::Good, format!("it answered: {name}"), None),
-            Ok((Ending::Finished, None)) => (Grade::Good, "it started and finished".to_owned(), None),
+            Ok((Ending::Finished, Some(name))) => (CheckGrade::Good, format!("it answered: {name}"), None),
+            Ok((Ending::Finished, None)) => (CheckGrade::Good, "it started and finished".to_owned(), None),
             Ok((ending, _)) => {
                 let text = format!("it started, then {}", crate::phase::wording(&ending));
-                (Grade::Doubtful, text, Some("run its command by hand to see the problem".to_owned()))
+                (CheckGrade::Doubtful, text, Some("run its command by hand to see the problem".to_owned()))
             }
             Err(error) => {
                 let missing = matches!(error, StartError::ProgramMissing { .. });
                 let install = self.settings().presets.get(name).filter(|_| missing).cloned();
-                (Grade::Bad, told(&error), Some(install.unwrap_or_else(|| error.hint())))
+                (CheckGrade::Bad, told(&error), Some(install.unwrap_or_else(|| error.hint())))
             }
         };
         Ok(AgentCheckup { grade, text, hint, took })
     }
 
     /// Returns the configured agents.
-    pub fn agents(&self) -> Vec<AgentEntry> {
-        let entry = |(name, spec): (&String, &AgentSpec)| AgentEntry {
+    pub fn agents(&self) -> Vec<ConfiguredAgent> {
+        let entry = |(name, spec): (&String, &AgentSpec)| ConfiguredAgent {
             name: name.clone(),
             protocol: spec.protocol().to_owned(),
             summary: spec.summary(),

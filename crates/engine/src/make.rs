@@ -12,7 +12,7 @@ use drydock_domain::{
 use crate::action_file::{render, rule_of};
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::look::{AgentEntry, AgentSource};
+use crate::look::{AgentSource, ConfiguredAgent};
 use crate::task;
 
 /// The action name of a plan that was created from a plain task.
@@ -22,9 +22,9 @@ const PATHS_NAMED_MAX: usize = 5;
 
 /// A request for a plan.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct PlanRequest {
     /// The action or task to do.
-    pub asked: Asked,
+    pub asked: PlanSource,
     /// The project to work on.
     pub project: String,
     /// The branch to land on; default: the project's.
@@ -34,7 +34,7 @@ pub struct Request {
     /// The agent that replaces the action's.
     pub agent: Option<String>,
     /// Rules for this plan alone.
-    pub invariants: Vec<NewInvariant>,
+    pub invariants: Vec<InvariantInput>,
     /// The budget, such as `tokens=200k,wall=30m`. The smallest of this one, the action's and the profile's
     /// applies.
     pub budget: Option<String>,
@@ -44,7 +44,7 @@ pub struct Request {
 
 /// The action or task that a plan is asked to do.
 #[derive(Debug, Clone)]
-pub enum Asked {
+pub enum PlanSource {
     /// An action with arguments.
     Action {
         /// The name of the action.
@@ -58,7 +58,7 @@ pub enum Asked {
 
 /// An invariant as a person enters it.
 #[derive(Debug, Clone, Default)]
-pub struct NewInvariant {
+pub struct InvariantInput {
     /// The name of the invariant.
     pub name: String,
     /// The rule as a CEL expression. Exactly one of `cel`, `command` and `text` must be set.
@@ -71,7 +71,7 @@ pub struct NewInvariant {
     pub at: Vec<Phase>,
 }
 
-impl NewInvariant {
+impl InvariantInput {
     /// Returns the invariant at a scope, or an error if it is not valid.
     pub(crate) fn at_scope(self, scope: InvariantScope) -> Result<Invariant, EngineError> {
         let refuse = |text: String| EngineError::invalid(text, "see `drydock invariant add --help`");
@@ -85,7 +85,7 @@ impl NewInvariant {
 
 impl Engine {
     /// Creates a plan in `strategize/queued`, with the current tip of its target as the base.
-    pub async fn use_action(&self, request: Request, by: &str) -> Result<Plan, EngineError> {
+    pub async fn use_action(&self, request: PlanRequest, by: &str) -> Result<Plan, EngineError> {
         if let Some(id) = &request.id
             && let Some(plan) = self.store().plan_fetch(id).await?
         {
@@ -114,7 +114,12 @@ impl Engine {
         Ok(made?)
     }
 
-    async fn spec(&self, project: &Project, request: Request, id: &PlanId) -> Result<PlanSpec, EngineError> {
+    async fn spec(
+        &self,
+        project: &Project,
+        request: PlanRequest,
+        id: &PlanId,
+    ) -> Result<PlanSpec, EngineError> {
         let mut invariants = Vec::new();
         for rule in request.invariants {
             let rule = rule.at_scope(InvariantScope::Plan(id.clone()))?;
@@ -122,8 +127,8 @@ impl Engine {
             invariants.push(rule);
         }
         let mut spec = match request.asked {
-            Asked::Task(task) => self.plain_spec(project, task, request.profile)?,
-            Asked::Action { name, arguments } => {
+            PlanSource::Task(task) => self.plain_spec(project, task, request.profile)?,
+            PlanSource::Action { name, arguments } => {
                 let action = self.action(&name).await?;
                 self.action_spec(project, action, arguments, request.profile)?
             }
@@ -148,12 +153,12 @@ impl Engine {
     pub(crate) async fn piece_spec(
         &self,
         project: &Project,
-        asked: Asked,
+        asked: PlanSource,
         parent: &Profile,
     ) -> Result<PlanSpec, EngineError> {
         let (mut spec, own) = match asked {
-            Asked::Task(task) => (self.plain_spec(project, task, None)?, false),
-            Asked::Action { name, arguments } => {
+            PlanSource::Task(task) => (self.plain_spec(project, task, None)?, false),
+            PlanSource::Action { name, arguments } => {
                 let action = self.action(&name).await?;
                 let own = action.profile.is_some();
                 (self.action_spec(project, action, arguments, None)?, own)
@@ -251,7 +256,7 @@ impl Engine {
             // The subplans of a strategy may name their own agents.
             (None, Some(_)) => Ok(()),
             (None, None) => {
-                let usable = |entry: &AgentEntry| entry.found || entry.source == AgentSource::Configured;
+                let usable = |entry: &ConfiguredAgent| entry.found || entry.source == AgentSource::Configured;
                 let usable = self.agents().into_iter().filter(usable).map(|entry| entry.name).collect();
                 Err(EngineError::NoAgent { usable })
             }

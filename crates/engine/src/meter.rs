@@ -11,7 +11,7 @@ const ENDS_US: [u64; 10] = [250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_0
 
 /// The outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CommandOutcome {
     /// The transition is stored.
     Committed,
     /// The plan does not accept the command.
@@ -20,7 +20,7 @@ pub(crate) enum Outcome {
     Failed,
 }
 
-impl Outcome {
+impl CommandOutcome {
     pub(crate) fn of<T>(committed: &Result<T, CommitError>) -> Self {
         match committed {
             Ok(_) => Self::Committed,
@@ -47,7 +47,7 @@ impl Outcome {
 
 /// The counters of this process since it started.
 #[derive(Debug, Default)]
-pub(crate) struct Meter {
+pub(crate) struct CommitMetrics {
     committed: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
@@ -57,7 +57,7 @@ pub(crate) struct Meter {
 
 /// The values of the counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Metered {
+pub struct CommitStats {
     /// How many transitions were committed.
     pub committed: u64,
     /// How many commands were refused.
@@ -70,13 +70,13 @@ pub struct Metered {
     pub within: Vec<(Duration, u64)>,
 }
 
-impl Meter {
+impl CommitMetrics {
     /// Counts a command and, if it was committed, the duration of the commit.
-    pub(crate) fn count(&self, outcome: Outcome, took: Duration) {
+    pub(crate) fn count(&self, outcome: CommandOutcome, took: Duration) {
         match outcome {
-            Outcome::Committed => self.committed(took),
-            Outcome::Refused => _ = self.refused.fetch_add(1, Ordering::Relaxed),
-            Outcome::Failed => _ = self.failed.fetch_add(1, Ordering::Relaxed),
+            CommandOutcome::Committed => self.committed(took),
+            CommandOutcome::Refused => _ = self.refused.fetch_add(1, Ordering::Relaxed),
+            CommandOutcome::Failed => _ = self.failed.fetch_add(1, Ordering::Relaxed),
         }
     }
 
@@ -89,13 +89,13 @@ impl Meter {
         }
     }
 
-    pub(crate) fn read(&self) -> Metered {
+    pub(crate) fn read(&self) -> CommitStats {
         let mut so_far = 0;
         let within = ENDS_US.iter().zip(&self.classes).map(|(end, class)| {
             so_far += class.load(Ordering::Relaxed);
             (Duration::from_micros(*end), so_far)
         });
-        Metered {
+        CommitStats {
             within: within.collect(),
             committed: self.committed.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
@@ -114,9 +114,9 @@ mod tests {
 
     #[test]
     fn each_class_has_all_that_are_shorter() {
-        let meter = Meter::default();
+        let meter = CommitMetrics::default();
         for took in [100, 300, 900, 60_000_000] {
-            meter.count(Outcome::Committed, Duration::from_micros(took));
+            meter.count(CommandOutcome::Committed, Duration::from_micros(took));
         }
         let read = meter.read();
         let counts: Vec<_> = read.within.iter().map(|(_, count)| *count).collect();
@@ -126,14 +126,14 @@ mod tests {
     /// Breaks when a failure of the store looks like a caller's request that the plan refuses.
     #[test]
     fn a_failure_is_not_counted_as_a_refusal() {
-        let meter = Meter::default();
+        let meter = CommitMetrics::default();
         for committed in [
             Ok(()),
             Err(CommitError::Refused(Refusal::NothingChanged)),
             Err(CommitError::ProjectLockMissing),
             Err(CommitError::Store(StoreError::Injected)),
         ] {
-            meter.count(Outcome::of(&committed), Duration::ZERO);
+            meter.count(CommandOutcome::of(&committed), Duration::ZERO);
         }
         let read = meter.read();
         assert_eq!((read.committed, read.refused, read.failed), (1, 1, 2));

@@ -21,10 +21,10 @@ pub(crate) type Digest = [u8; 32];
 
 /// Tokens by the digests of their secrets.
 #[derive(Debug, Default)]
-pub(crate) struct Recall(Mutex<Known>);
+pub(crate) struct TokenCache(Mutex<CachedTokens>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct CachedTokens {
     turn: u64,
     tokens: HashMap<Digest, (Token, Instant)>,
 }
@@ -32,25 +32,25 @@ struct Known {
 /// The time before a lookup in the store. The answer is cached only if the cache was not cleared since: the
 /// answer may be older than the revocation that cleared it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Turn {
+pub(crate) struct CacheGeneration {
     number: u64,
     began: Instant,
 }
 
-impl Recall {
+impl TokenCache {
     pub(crate) fn find(&self, digest: &Digest) -> Option<Token> {
         let now = Instant::now();
         self.lock().tokens.get(digest).filter(|(_, until)| now < *until).map(|(token, _)| token.clone())
     }
 
     /// Starts a lookup in the store.
-    pub(crate) fn turn(&self) -> Turn {
-        Turn { number: self.lock().turn, began: Instant::now() }
+    pub(crate) fn turn(&self) -> CacheGeneration {
+        CacheGeneration { number: self.lock().turn, began: Instant::now() }
     }
 
     /// Caches the answer of the store, for no longer than the token is valid. An agent's token ends with its
     /// run, which does not change the token's row, so it is never cached.
-    pub(crate) fn keep(&self, turn: Turn, digest: Digest, kept: &StoredToken) {
+    pub(crate) fn keep(&self, turn: CacheGeneration, digest: Digest, kept: &StoredToken) {
         match kept.token.role {
             TokenRole::Human | TokenRole::Operator | TokenRole::Reader => {}
             TokenRole::Agent { .. } => return,
@@ -73,7 +73,7 @@ impl Recall {
     }
 
     /// Ignores poisoning: a panic under this lock cannot leave the cache half changed.
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, CachedTokens> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,7 +102,7 @@ mod tests {
     /// Breaks when a lookup that started before a revocation caches the token again afterwards.
     #[test]
     fn what_was_asked_before_something_was_forgotten_is_not_remembered() {
-        let recall = Recall::default();
+        let recall = TokenCache::default();
         let (early, reader) = (recall.turn(), kept(TokenRole::Reader, None));
         recall.keep(early, [1; 32], &reader);
         assert_eq!(recall.find(&[1; 32]), Some(reader.token.clone()));
@@ -118,7 +118,7 @@ mod tests {
     /// Breaks when a token is cached beyond its expiry, or an agent's token beyond its run.
     #[test]
     fn what_may_be_over_in_a_moment_is_not_remembered() {
-        let recall = Recall::default();
+        let recall = TokenCache::default();
         recall.keep(recall.turn(), [1; 32], &kept(TokenRole::Human, Some(Duration::ZERO)));
         let (plan, run) = (PlanId::from_random(1), RunId::from_random(1));
         recall.keep(recall.turn(), [2; 32], &kept(TokenRole::Agent { plan, run }, None));
@@ -129,7 +129,7 @@ mod tests {
     /// Breaks when the cache grows with the number of tokens.
     #[test]
     fn no_more_are_remembered_than_there_is_room_for() {
-        let recall = Recall::default();
+        let recall = TokenCache::default();
         for number in 0..2 * TOKENS_MAX {
             let mut digest = [0; 32];
             digest[..8].copy_from_slice(&number.to_le_bytes());

@@ -8,13 +8,13 @@ use drydock_domain::{PlanId, State, told};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::task;
-use crate::upkeep::{Collected, Kept, Removed, Sweep};
+use crate::upkeep::{GcKept, GcMode, GcRemoved, GcResult};
 
 impl Engine {
     pub(crate) async fn collect_records(
         &self,
-        sweep: Sweep,
-        collected: &mut Collected,
+        sweep: GcMode,
+        collected: &mut GcResult,
     ) -> Result<(), EngineError> {
         for project in self.store().project_list().await? {
             // `doctor` reports a repository that cannot be opened.
@@ -25,15 +25,15 @@ impl Engine {
                     continue;
                 }
                 let what = format!("git's record of {}", tree.display());
-                if sweep == Sweep::Remove {
+                if sweep == GcMode::Remove {
                     let (swept, path) = (repository.clone(), tree.clone());
                     if let Err(error) = task::blocking(move || swept.checkout_remove(&path)).await {
-                        collected.kept.push(Kept { what, reason: told(&error) });
+                        collected.kept.push(GcKept { what, reason: told(&error) });
                         continue;
                     }
                 }
                 let proof = "the worktree has no files, and its run has ended".to_owned();
-                collected.removed.push(Removed { what, proof });
+                collected.removed.push(GcRemoved { what, proof });
             }
         }
         Ok(())

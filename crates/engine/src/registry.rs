@@ -10,13 +10,13 @@ use drydock_store::{AddOutcome, RemoveOutcome};
 use crate::action_file::parse;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::make::{NewInvariant, not_of_a_plan};
+use crate::make::{InvariantInput, not_of_a_plan};
 use crate::rule::effective_for;
 use crate::{clock, task};
 
 /// A project as a person adds it.
 #[derive(Debug, Clone)]
-pub struct NewProject {
+pub struct ProjectInput {
     /// The name of the project.
     pub name: String,
     /// A path in the repository.
@@ -33,7 +33,7 @@ pub struct NewProject {
 
 impl Engine {
     /// Adds a project after checking its repository.
-    pub async fn project_add(&self, new: NewProject) -> Result<Project, EngineError> {
+    pub async fn project_add(&self, new: ProjectInput) -> Result<Project, EngineError> {
         let name = name(&new.name)?;
         let repository = self.repository_at(new.repo.clone()).await?;
         let (target, remote) = (new.target.clone(), new.remote.clone());
@@ -113,9 +113,9 @@ impl Engine {
     /// Adds an invariant at an existing scope.
     pub async fn invariant_add(
         &self,
-        new: NewInvariant,
+        new: InvariantInput,
         scope: InvariantScope,
-        lock: Lockable,
+        lock: OverridePolicy,
     ) -> Result<Invariant, EngineError> {
         match &scope {
             InvariantScope::Global => {}
@@ -140,9 +140,9 @@ impl Engine {
         }
         let mut rule = new.at_scope(scope)?;
         match (lock, &rule.scope) {
-            (Lockable::Open, _) => {}
-            (Lockable::Locked, InvariantScope::Global) => rule.locked = true,
-            (Lockable::Locked, _) => {
+            (OverridePolicy::Open, _) => {}
+            (OverridePolicy::Locked, InvariantScope::Global) => rule.locked = true,
+            (OverridePolicy::Locked, _) => {
                 let text = "only a global invariant can be locked";
                 return Err(EngineError::invalid(text, "leave out --locked, or use --scope global"));
             }
@@ -193,7 +193,7 @@ fn no_branch(name: &Name, root: &str) -> EngineError {
 
 /// Whether narrower scopes may replace a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lockable {
+pub enum OverridePolicy {
     /// Narrower scopes may replace it.
     Open,
     /// Narrower scopes may not replace it.

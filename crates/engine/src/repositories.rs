@@ -15,14 +15,14 @@ use crate::error::EngineError;
 
 /// The cached values, and the files by which they are revalidated.
 #[derive(Debug, Default)]
-pub(crate) struct Repositories {
-    git: Mutex<Option<(File, Git)>>,
+pub(crate) struct RepositoryCache {
+    git: Mutex<Option<(FileStamp, Git)>>,
     open: Mutex<HashMap<PathBuf, (Stamp, Repository)>>,
 }
 
 /// The identity of a file: a different file at the path, or different content, gives a different value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct File {
+struct FileStamp {
     path: PathBuf,
     identity: (u64, u64),
     written: (i64, i64, u64),
@@ -35,12 +35,12 @@ struct Stamp {
     /// The device and inode of `.git`. Its modification time changes with every ref, so it is not compared.
     /// If `.git` is a file that links to a directory, `link` compares its content too.
     entry: (u64, u64),
-    link: Option<File>,
-    config: File,
+    link: Option<FileStamp>,
+    config: FileStamp,
     shallow: bool,
 }
 
-impl Repositories {
+impl RepositoryCache {
     pub(crate) fn open(&self, path: &Path) -> Result<Repository, EngineError> {
         let git = self.git()?;
         let kept = lock(&self.open).get(path).cloned();
@@ -59,7 +59,7 @@ impl Repositories {
 
     fn git(&self) -> Result<Git, EngineError> {
         let path = Git::locate()?;
-        let Ok(file) = File::at(path.clone()) else { return Ok(Git::at(path)?) };
+        let Ok(file) = FileStamp::at(path.clone()) else { return Ok(Git::at(path)?) };
         let kept = lock(&self.git).clone();
         match kept {
             Some((seen, git)) if seen == file => Ok(git),
@@ -72,11 +72,11 @@ impl Repositories {
     }
 }
 
-impl File {
-    fn at(path: PathBuf) -> io::Result<File> {
+impl FileStamp {
+    fn at(path: PathBuf) -> io::Result<FileStamp> {
         let meta = fs::metadata(&path)?;
         let written = (meta.mtime(), meta.mtime_nsec(), meta.size());
-        Ok(File { path, identity: (meta.dev(), meta.ino()), written })
+        Ok(FileStamp { path, identity: (meta.dev(), meta.ino()), written })
     }
 }
 
@@ -84,10 +84,10 @@ fn stamp_of(git: &Git, path: &Path, repository: &Repository) -> io::Result<Stamp
     let (place, shared) = (path.join(".git"), repository.common_dir());
     let entry = fs::metadata(&place)?;
     Ok(Stamp {
-        link: if entry.is_file() { Some(File::at(place)?) } else { None },
+        link: if entry.is_file() { Some(FileStamp::at(place)?) } else { None },
         git: git.program().to_owned(),
         entry: (entry.dev(), entry.ino()),
-        config: File::at(shared.join("config"))?,
+        config: FileStamp::at(shared.join("config"))?,
         shallow: shared.join("shallow").exists(),
     })
 }
@@ -106,7 +106,7 @@ mod tests {
     /// made shallow.
     #[test]
     fn what_is_kept_is_what_is_there() {
-        let (repo, other, kept) = (Repo::new(), Repo::new(), Repositories::default());
+        let (repo, other, kept) = (Repo::new(), Repo::new(), RepositoryCache::default());
         let first = kept.open(repo.path()).unwrap();
         assert_eq!(kept.open(repo.path()).unwrap().root(), first.root());
         fs::remove_dir_all(repo.path().join(".git")).unwrap();

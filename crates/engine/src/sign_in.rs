@@ -10,7 +10,7 @@ use drydock_store::{NewSession, TokenInsert as Kept};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::token::{Recognised, Secret, digest_of, fresh, hex, id_of};
+use crate::token::{Secret, TokenCheck, digest_of, fresh, hex, id_of};
 
 /// How long a link can be opened.
 const LINK_LIFE: Duration = Duration::from_secs(10 * 60);
@@ -25,7 +25,7 @@ const MARK: usize = 6;
 
 /// The secrets of a signed-in browser.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Session {
+pub struct BrowserSession {
     /// The secret that the browser sends automatically.
     pub cookie: Secret,
     /// The secret that the scripts of our own pages send.
@@ -50,21 +50,21 @@ impl Engine {
     }
 
     /// Exchanges a link for a session. Returns `None` if it is not a link, was used, or has expired.
-    pub async fn link_redeem(&self, text: &str) -> Result<Option<(Token, Session)>, EngineError> {
+    pub async fn link_redeem(&self, text: &str) -> Result<Option<(Token, BrowserSession)>, EngineError> {
         let Some(kept) = self.token_of(&digest_of(text), TokenKind::Link).await? else { return Ok(None) };
-        let session = Session { cookie: fresh(TokenKind::Session.name()), page: fresh("page") };
+        let session = BrowserSession { cookie: fresh(TokenKind::Session.name()), page: fresh("page") };
         let digest = digest_of(&both(session.cookie.reveal(), session.page.reveal()));
         let new = NewSession { id: id_of(&digest), digest: hex(&digest), life: SESSION_LIFE };
         Ok(self.store().token_redeem(&kept.token.id, new).await?.map(|token| (token, session)))
     }
 
     /// Returns the token of these two secrets. Neither is valid without the other.
-    pub async fn session_recognise(&self, cookie: &str, page: &str) -> Result<Recognised, EngineError> {
+    pub async fn session_recognise(&self, cookie: &str, page: &str) -> Result<TokenCheck, EngineError> {
         self.token_recognise(&both(cookie, page), TokenKind::Session).await
     }
 
     /// Returns the same from the cache if possible, for read requests.
-    pub async fn session_recall(&self, cookie: &str, page: &str) -> Result<Recognised, EngineError> {
+    pub async fn session_recall(&self, cookie: &str, page: &str) -> Result<TokenCheck, EngineError> {
         self.token_recall(&both(cookie, page), TokenKind::Session).await
     }
 

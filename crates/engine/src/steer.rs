@@ -10,11 +10,11 @@ use drydock_domain::{
 };
 use drydock_store::{HolderRequest, RequestKind};
 
-use crate::engine::{Engine, WORKER, Who};
+use crate::engine::{Actor, Engine, WORKER};
 use crate::error::EngineError;
-use crate::hold::Hold;
+use crate::hold::PlanLockGuard;
 use crate::phase::{IntentEnd, intent_end};
-use crate::rule::Subject;
+use crate::rule::CommitRange;
 use crate::task;
 
 /// How long a cancel waits for the process that runs the plan.
@@ -42,9 +42,9 @@ impl Caller {
     }
 }
 
-impl<'a> From<&'a Caller> for Who<'a> {
+impl<'a> From<&'a Caller> for Actor<'a> {
     fn from(caller: &'a Caller) -> Self {
-        Who { name: &caller.by, via: &caller.via, authority: caller.authority }
+        Actor { name: &caller.by, via: &caller.via, authority: caller.authority }
     }
 }
 
@@ -85,7 +85,7 @@ impl Engine {
 
     pub(crate) async fn advance_held(
         &self,
-        hold: &Hold,
+        hold: &PlanLockGuard,
         id: &PlanId,
         to: NextPhase,
         note: Option<String>,
@@ -120,7 +120,7 @@ impl Engine {
     /// is answered (S0.2).
     async fn approve_held(
         &self,
-        hold: &Hold,
+        hold: &PlanLockGuard,
         plan: &Plan,
         note: Option<String>,
         caller: &Caller,
@@ -143,7 +143,7 @@ impl Engine {
 
     async fn advance_facts(&self, plan: &Plan, to: NextPhase) -> Result<(Enforcement, Changes), EngineError> {
         let project = self.project(plan.spec.project.as_str()).await?;
-        let subject = Subject::of(plan)?;
+        let subject = CommitRange::of(plan)?;
         let changes = match to {
             NextPhase::Execute => Changes::Something,
             NextPhase::Apply => {
@@ -222,7 +222,7 @@ impl Engine {
 
     async fn resolve_held(
         &self,
-        hold: &Hold,
+        hold: &PlanLockGuard,
         decision: &Decision,
         option: &str,
         note: Option<String>,
@@ -364,7 +364,7 @@ impl Engine {
 
     async fn steer_held(
         &self,
-        hold: &Hold,
+        hold: &PlanLockGuard,
         id: &PlanId,
         caller: &Caller,
         command: Command,
@@ -394,7 +394,7 @@ impl Engine {
     /// Cancels a locked child that is no longer needed, by the authority that ended its parent.
     pub(crate) async fn cancel_held(
         &self,
-        hold: &Hold,
+        hold: &PlanLockGuard,
         id: &PlanId,
         reason: &str,
         ended_by: Authority,
@@ -405,7 +405,12 @@ impl Engine {
 
     /// Drops the intent of a landing that provably did not happen. If the landing happened, or the remote
     /// does not show whether it did, the intent stays, and the state machine refuses to cancel the plan.
-    async fn forgo_unlanded(&self, hold: &Hold, plan: &Plan, caller: &Caller) -> Result<(), EngineError> {
+    async fn forgo_unlanded(
+        &self,
+        hold: &PlanLockGuard,
+        plan: &Plan,
+        caller: &Caller,
+    ) -> Result<(), EngineError> {
         let Some(intent) = plan.intent.clone() else { return Ok(()) };
         let project = self.project(plan.spec.project.as_str()).await?;
         let project_hold = self.hold_project(&project.name, self.stopping()).await?;

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 /// Counts the usage of one run.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct UsageCounter {
     tallied: Mutex<Option<Tallied>>,
 }
 
@@ -20,7 +20,7 @@ struct Tallied {
     since: Option<Instant>,
 }
 
-impl Tally {
+impl UsageCounter {
     /// Starts counting for a run, including its time.
     pub(crate) fn begin(&self, run: RunId) {
         *self.lock() = Some(Tallied { run, used: ResourceUsage::default(), since: Some(Instant::now()) });

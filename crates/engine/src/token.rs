@@ -45,7 +45,7 @@ impl fmt::Debug for Secret {
 
 /// A request for a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewToken {
+pub struct TokenInput {
     /// The name of the token.
     pub name: String,
     /// The role of the token.
@@ -71,7 +71,7 @@ pub enum NewRole {
 
 /// The result of checking a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Recognised {
+pub enum TokenCheck {
     /// A valid token.
     Bearer(Token),
     /// An expired token.
@@ -86,7 +86,7 @@ pub enum Recognised {
 
 impl Engine {
     /// Creates a token. Only this result contains its secret.
-    pub async fn token_create(&self, new: NewToken) -> Result<(Token, Secret), EngineError> {
+    pub async fn token_create(&self, new: TokenInput) -> Result<(Token, Secret), EngineError> {
         let name: Name = new.name.parse().map_err(|error| {
             EngineError::invalid(format!("{error}"), "name it after its user or device, e.g. laptop")
         })?;
@@ -166,30 +166,30 @@ impl Engine {
     }
 
     /// Returns the token of a secret that was presented in this way. A secret for another way is unknown.
-    pub async fn token_recognise(&self, text: &str, shown: TokenKind) -> Result<Recognised, EngineError> {
+    pub async fn token_recognise(&self, text: &str, shown: TokenKind) -> Result<TokenCheck, EngineError> {
         self.recognise(&digest_of(text), shown).await
     }
 
     /// Returns the same from the cache if possible, for read requests. Requests that change something always
     /// query the store.
-    pub async fn token_recall(&self, text: &str, shown: TokenKind) -> Result<Recognised, EngineError> {
+    pub async fn token_recall(&self, text: &str, shown: TokenKind) -> Result<TokenCheck, EngineError> {
         let digest = digest_of(text);
         match self.recall().find(&digest).filter(|token| token.kind.shown() == shown) {
-            Some(token) => Ok(Recognised::Bearer(token)),
+            Some(token) => Ok(TokenCheck::Bearer(token)),
             None => self.recognise(&digest, shown).await,
         }
     }
 
-    async fn recognise(&self, digest: &Digest, shown: TokenKind) -> Result<Recognised, EngineError> {
+    async fn recognise(&self, digest: &Digest, shown: TokenKind) -> Result<TokenCheck, EngineError> {
         let turn = self.recall().turn();
-        let Some(kept) = self.token_of(digest, shown).await? else { return Ok(Recognised::Unknown) };
+        let Some(kept) = self.token_of(digest, shown).await? else { return Ok(TokenCheck::Unknown) };
         match kept.token.state {
             TokenState::Valid => {}
-            TokenState::Expired => return Ok(Recognised::Expired),
-            TokenState::Revoked => return Ok(Recognised::Revoked),
+            TokenState::Expired => return Ok(TokenCheck::Expired),
+            TokenState::Revoked => return Ok(TokenCheck::Revoked),
         }
         if self.is_of_a_run_that_is_over(&kept.token.role).await? {
-            return Ok(Recognised::RunOver);
+            return Ok(TokenCheck::RunOver);
         }
         if kept.use_due
             && let Err(error) = self.store().token_used(&kept.token.id).await
@@ -197,7 +197,7 @@ impl Engine {
             tracing::warn!(error = %told(&error), token = %kept.token.id, "could not record the use of a token");
         }
         self.recall().keep(turn, *digest, &kept);
-        Ok(Recognised::Bearer(kept.token))
+        Ok(TokenCheck::Bearer(kept.token))
     }
 
     /// Returns true if a token is still valid, for connections that last longer than a request.

@@ -7,20 +7,20 @@ use drydock_store::{Acquired, CommitError, Committed, Leases};
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
-use crate::engine::{Engine, Who};
+use crate::engine::{Actor, Engine};
 use crate::error::EngineError;
-use crate::hold::{Hold, ProjectHold};
-use crate::meter::Outcome;
-use crate::tally::Tally;
+use crate::hold::{PlanLockGuard, ProjectLockGuard};
+use crate::meter::CommandOutcome;
+use crate::tally::UsageCounter;
 use crate::trace;
 
 impl Engine {
     /// Commits one command under the plan's lock.
     pub(crate) async fn issue(
         &self,
-        hold: &Hold,
+        hold: &PlanLockGuard,
         command: Command,
-        by: impl Into<Who<'_>>,
+        by: impl Into<Actor<'_>>,
     ) -> Result<Committed, EngineError> {
         self.commit(Leases::Plan(hold.lease()), hold.tally(), command, by.into()).await
     }
@@ -28,10 +28,10 @@ impl Engine {
     /// Commits one command of a landing, under the locks of the plan and the project (S1.2).
     pub(crate) async fn issue_landing(
         &self,
-        hold: &Hold,
-        project: &ProjectHold,
+        hold: &PlanLockGuard,
+        project: &ProjectLockGuard,
         command: Command,
-        by: impl Into<Who<'_>>,
+        by: impl Into<Actor<'_>>,
     ) -> Result<Committed, EngineError> {
         let warrant = Leases::Landing { plan: hold.lease(), project: project.lease() };
         self.commit(warrant, hold.tally(), command, by.into()).await
@@ -41,10 +41,10 @@ impl Engine {
     /// commit (S1.4).
     pub(crate) async fn issue_below(
         &self,
-        parent: &Hold,
+        parent: &PlanLockGuard,
         child: &Plan,
         command: Command,
-        by: impl Into<Who<'_>>,
+        by: impl Into<Actor<'_>>,
     ) -> Result<Committed, EngineError> {
         parent.require_child(child)?;
         if self.stopping().is_cancelled() {
@@ -68,9 +68,9 @@ impl Engine {
     async fn commit(
         &self,
         warrant: Leases<'_>,
-        tally: &Tally,
+        tally: &UsageCounter,
         command: Command,
-        who: Who<'_>,
+        who: Actor<'_>,
     ) -> Result<Committed, EngineError> {
         let context = Context { spent: tally.read(), ..self.context(who) };
         let (Leases::Plan(lease) | Leases::Landing { plan: lease, .. }) = &warrant;
@@ -83,7 +83,7 @@ impl Engine {
     }
 
     fn measure(&self, span: &Span, began: Instant, committed: &Result<Committed, CommitError>) {
-        let outcome = Outcome::of(committed);
+        let outcome = CommandOutcome::of(committed);
         self.meter().count(outcome, began.elapsed());
         span.record("drydock.outcome", outcome.name());
     }

@@ -9,19 +9,21 @@ use drydock_worktree::{Git, GitVersion, is_gone, make_folder};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::hold::Hold;
-use crate::look::{AgentEntry, AgentSource, CHECKS};
-use crate::phase::{Leftover, Rest, Work, is_occupied, leftovers, occupy, remove_empty, remove_leftover};
-use crate::sync::Backup;
+use crate::hold::PlanLockGuard;
+use crate::look::{AgentSource, CHECKS, ConfiguredAgent};
+use crate::phase::{
+    KeptWork, OldRunDir, Rest, is_occupied, leftovers, occupy, remove_empty, remove_leftover,
+};
+use crate::sync::ProjectBackup;
 use crate::task;
 
 /// The result of one health check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checkup {
+pub struct HealthCheck {
     /// The name of the check.
     pub name: &'static str,
     /// The grade of the result.
-    pub grade: Grade,
+    pub grade: CheckGrade,
     /// The finding of the check.
     pub text: String,
     /// A hint for the user.
@@ -30,7 +32,7 @@ pub struct Checkup {
 
 /// The grade of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Grade {
+pub enum CheckGrade {
     /// No problem was found.
     Good,
     /// Worth a person's attention.
@@ -41,7 +43,7 @@ pub enum Grade {
 
 /// Whether a collection removes or only lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sweep {
+pub enum GcMode {
     /// Removes.
     Remove,
     /// Lists what would be removed.
@@ -50,7 +52,7 @@ pub enum Sweep {
 
 /// The holder of a plan whose files are collected.
 pub(crate) enum Held {
-    Here(Hold),
+    Here(PlanLockGuard),
     /// No lock is needed, because nothing will be written.
     NotNeeded,
     Elsewhere {
@@ -61,16 +63,16 @@ pub(crate) enum Held {
 
 /// The result of a collection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Collected {
+pub struct GcResult {
     /// The objects that were removed, or would be.
-    pub removed: Vec<Removed>,
+    pub removed: Vec<GcRemoved>,
     /// The objects that were kept.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<GcKept>,
 }
 
 /// A removed object, with the proof that nothing is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Removed {
+pub struct GcRemoved {
     /// The object.
     pub what: String,
     /// Why nothing is lost.
@@ -79,7 +81,7 @@ pub struct Removed {
 
 /// A kept object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct GcKept {
     /// The object.
     pub what: String,
     /// Why it was kept.
@@ -88,7 +90,7 @@ pub struct Kept {
 
 impl Engine {
     /// Checks everything that a plan needs. Also returns the number of stale locks (S1.7).
-    pub async fn doctor(&self) -> Result<(Vec<Checkup>, i64), EngineError> {
+    pub async fn doctor(&self) -> Result<(Vec<HealthCheck>, i64), EngineError> {
         let git = match task::blocking(Git::find).await {
             Ok(git) => good("git", format!("git {}", git.version())),
             Err(error) => bad("git", told(&error), &format!("install git {} or newer", GitVersion::MIN)),
@@ -100,9 +102,9 @@ impl Engine {
         let stale_locks = i64::try_from(stale.len()).unwrap_or(i64::MAX);
         let locks = match stale.len() {
             0 => good("locks", "no lock is stale".to_owned()),
-            count => Checkup {
+            count => HealthCheck {
                 name: "locks",
-                grade: Grade::Doubtful,
+                grade: CheckGrade::Doubtful,
                 text: format!(
                     "{count} stale: {gone} of processes that no longer exist, {} expired",
                     count - gone
@@ -130,7 +132,7 @@ impl Engine {
     }
 
     /// Checks that every project's repository can be opened.
-    async fn projects_checkup(&self) -> Result<Checkup, EngineError> {
+    async fn projects_checkup(&self) -> Result<HealthCheck, EngineError> {
         let projects = self.store().project_list().await?;
         let mut missing = Vec::new();
         for project in &projects {
@@ -141,9 +143,9 @@ impl Engine {
         Ok(match (projects.len(), missing.is_empty()) {
             (0, _) => good("projects", "none yet".to_owned()),
             (count, true) => good("projects", format!("{count}, all repositories found")),
-            (_, false) => Checkup {
+            (_, false) => HealthCheck {
                 name: "projects",
-                grade: Grade::Doubtful,
+                grade: CheckGrade::Doubtful,
                 text: missing.join("; "),
                 hint: Some("restore the repository at its path; its plans and backups need it".to_owned()),
             },
@@ -152,13 +154,13 @@ impl Engine {
 
     /// Removes run directories of plans that are over, after a checkpoint of their work, and the refs that
     /// were kept for joining their subplans.
-    pub async fn collect(&self, sweep: Sweep) -> Result<Collected, EngineError> {
+    pub async fn collect(&self, sweep: GcMode) -> Result<GcResult, EngineError> {
         let worktrees = self.settings().worktrees.clone();
         let plans = task::blocking(move || plan_directories(worktrees))
             .await
             .map_err(|source| EngineError::File { attempt: "list the worktrees".to_owned(), source })?;
-        let mut collected = Collected::default();
-        if sweep == Sweep::Remove {
+        let mut collected = GcResult::default();
+        if sweep == GcMode::Remove {
             // Old idempotency keys expire by the clock alone, so there is nothing to prove.
             let forgotten = self.store().answers_expire().await?;
             tracing::debug!(forgotten, "deleted expired idempotency keys");
@@ -178,7 +180,7 @@ impl Engine {
         let (backups, _) = self.backup_prune(None, sweep).await?;
         let proof = "every commit in it is reachable from a ref that does not belong to a plan, and no \
                      open decision names it";
-        let gone = |backup: Backup| Removed { what: backup.name, proof: proof.to_owned() };
+        let gone = |backup: ProjectBackup| GcRemoved { what: backup.name, proof: proof.to_owned() };
         collected.removed.extend(backups.into_iter().map(gone));
         self.collect_logs(sweep, &mut collected).await?;
         self.collect_locks(sweep, &mut collected).await?;
@@ -187,7 +189,7 @@ impl Engine {
 
     /// Releases expired locks of plans that are over. No command acts on such a plan any more, so nothing
     /// else would release them.
-    async fn collect_locks(&self, sweep: Sweep, collected: &mut Collected) -> Result<(), EngineError> {
+    async fn collect_locks(&self, sweep: GcMode, collected: &mut GcResult) -> Result<(), EngineError> {
         let locks = self.locks().await?;
         for lock in locks.into_iter().filter(|lock| lock.stale && lock.scope == LockScope::Plan) {
             let Ok(id) = lock.key.parse::<PlanId>() else { continue };
@@ -196,7 +198,7 @@ impl Engine {
                 Some(plan) => format!("its plan is {}", plan.stage.state()),
                 None => "its plan was never created".to_owned(),
             };
-            if sweep == Sweep::Remove {
+            if sweep == GcMode::Remove {
                 match self.hold(&id, "gc").await {
                     Ok(hold) => hold.release().await,
                     // Another process took the lock meanwhile and will release it.
@@ -207,7 +209,7 @@ impl Engine {
             let (what, pid, host) =
                 (format!("lock {} of {id}", lock.id), lock.holder.process.pid, lock.holder.process.host);
             let proof = format!("{state}; the lock of process {pid} on {host} has expired");
-            collected.removed.push(Removed { what, proof });
+            collected.removed.push(GcRemoved { what, proof });
         }
         Ok(())
     }
@@ -215,10 +217,10 @@ impl Engine {
     async fn collect_plan(
         &self,
         id: &PlanId,
-        sweep: Sweep,
-        collected: &mut Collected,
+        sweep: GcMode,
+        collected: &mut GcResult,
     ) -> Result<(), EngineError> {
-        let keep = |what: String, reason: String| Kept { what, reason };
+        let keep = |what: String, reason: String| GcKept { what, reason };
         let Some(plan) = self.store().plan_fetch(id).await? else {
             collected.kept.push(keep(id.to_string(), "its plan is not in this store".to_owned()));
             return Ok(());
@@ -252,14 +254,14 @@ impl Engine {
 
     /// Locks a plan whose files are collected. Listing takes no lock, because taking one writes to the store;
     /// it reads instead whether another process holds the plan.
-    pub(crate) async fn hold_to_sweep(&self, plan: &PlanId, sweep: Sweep) -> Result<Held, EngineError> {
+    pub(crate) async fn hold_to_sweep(&self, plan: &PlanId, sweep: GcMode) -> Result<Held, EngineError> {
         let is_held = |lock: &Lock| lock.scope == LockScope::Plan && lock.key == plan.as_str() && !lock.stale;
         let lock = match sweep {
-            Sweep::Tell => match self.store().lock_list().await?.into_iter().find(is_held) {
+            GcMode::Tell => match self.store().lock_list().await?.into_iter().find(is_held) {
                 Some(lock) => lock,
                 None => return Ok(Held::NotNeeded),
             },
-            Sweep::Remove => match self.hold(plan, "gc").await {
+            GcMode::Remove => match self.hold(plan, "gc").await {
                 Ok(hold) => return Ok(Held::Here(hold)),
                 Err(EngineError::LockHeld { lock }) => *lock,
                 Err(error) => return Err(error),
@@ -270,26 +272,26 @@ impl Engine {
     }
 
     /// Returns the run directories that a collection would remove.
-    async fn foresee(&self, plan: &Plan) -> Result<Collected, EngineError> {
+    async fn foresee(&self, plan: &Plan) -> Result<GcResult, EngineError> {
         let (worktrees, id, state) = (self.settings().worktrees.clone(), plan.id.clone(), plan.stage.state());
         task::blocking(move || {
             let proof = format!("the plan is {state}; its work will be checkpointed first");
             let found = listed(&worktrees, &id)?.into_iter();
             let removed = found
-                .map(|leftover| Removed { what: format!("{id}/{}", leftover.run), proof: proof.clone() });
-            Ok(Collected { removed: removed.collect(), ..Collected::default() })
+                .map(|leftover| GcRemoved { what: format!("{id}/{}", leftover.run), proof: proof.clone() });
+            Ok(GcResult { removed: removed.collect(), ..GcResult::default() })
         })
         .await
     }
 
-    async fn sweep(&self, plan: &Plan, hold: &Hold) -> Result<Collected, EngineError> {
+    async fn sweep(&self, plan: &Plan, hold: &PlanLockGuard) -> Result<GcResult, EngineError> {
         let fence = hold.lease().fence();
         let project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?.on_behalf(plan.id.as_str(), fence);
-        let base = crate::rule::Subject::of(plan)?.from;
+        let base = crate::rule::CommitRange::of(plan)?.from;
         let (worktrees, id, state) = (self.settings().worktrees.clone(), plan.id.clone(), plan.stage.state());
         let (swept, alerts) = task::blocking(move || {
-            let (mut swept, mut alerts) = (Collected::default(), Vec::new());
+            let (mut swept, mut alerts) = (GcResult::default(), Vec::new());
             for leftover in listed(&worktrees, &id)? {
                 let what = format!("{id}/{}", leftover.run);
                 let proof = |kept: &str| format!("the plan is {state}; {kept}");
@@ -298,22 +300,22 @@ impl Engine {
                     alerts.extend(removed.link_alerts(&id, &leftover));
                 }
                 match removed.map(|removed| removed.work) {
-                    Ok(Work::Nothing) => {
+                    Ok(KeptWork::Nothing) => {
                         let proof = proof("it contained no changes");
-                        swept.removed.push(Removed { what, proof });
+                        swept.removed.push(GcRemoved { what, proof });
                     }
-                    Ok(Work::Snapshot(reference)) => {
+                    Ok(KeptWork::Snapshot(reference)) => {
                         let proof = proof(&format!("its work is kept as {reference}"));
-                        swept.removed.push(Removed { what, proof });
+                        swept.removed.push(GcRemoved { what, proof });
                     }
-                    Ok(Work::Directory { path, reason }) => {
+                    Ok(KeptWork::Directory { path, reason }) => {
                         let reason = format!(
                             "its work cannot be captured ({reason}); it was moved to {}",
                             path.display()
                         );
-                        swept.kept.push(Kept { what, reason });
+                        swept.kept.push(GcKept { what, reason });
                     }
-                    Err(error) => swept.kept.push(Kept { what, reason: told(&error) }),
+                    Err(error) => swept.kept.push(GcKept { what, reason: told(&error) }),
                 }
             }
             remove_empty(&worktrees.join(id.as_str()))?;
@@ -327,13 +329,13 @@ impl Engine {
     }
 }
 
-fn listed(worktrees: &Path, plan: &PlanId) -> Result<Vec<Leftover>, EngineError> {
+fn listed(worktrees: &Path, plan: &PlanId) -> Result<Vec<OldRunDir>, EngineError> {
     leftovers(worktrees, plan)
         .map_err(|source| EngineError::File { attempt: format!("list the runs of {plan}"), source })
 }
 
 /// Removes the directories of interrupted agent checks; they contain no work.
-fn abandoned(checks: &Path, sweep: Sweep) -> std::io::Result<Vec<Removed>> {
+fn abandoned(checks: &Path, sweep: GcMode) -> std::io::Result<Vec<GcRemoved>> {
     let entries = match std::fs::read_dir(checks) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -344,8 +346,8 @@ fn abandoned(checks: &Path, sweep: Sweep) -> std::io::Result<Vec<Removed>> {
         let path = entry?.path();
         // A running check holds its directory.
         let held = match sweep {
-            Sweep::Tell => is_occupied(&path)?,
-            Sweep::Remove => match occupy(&path) {
+            GcMode::Tell => is_occupied(&path)?,
+            GcMode::Remove => match occupy(&path) {
                 Ok(_alive) => std::fs::remove_dir_all(&path).map(|()| false)?,
                 Err(_) => true,
             },
@@ -354,7 +356,7 @@ fn abandoned(checks: &Path, sweep: Sweep) -> std::io::Result<Vec<Removed>> {
             continue;
         }
         let proof = "an interrupted check of an agent; it contains no work".to_owned();
-        removed.push(Removed { what: path.display().to_string(), proof });
+        removed.push(GcRemoved { what: path.display().to_string(), proof });
     }
     Ok(removed)
 }
@@ -376,7 +378,7 @@ fn plan_directories(worktrees: PathBuf) -> std::io::Result<Vec<PlanId>> {
 }
 
 /// Reports the agents, and warns if none can run.
-fn agents(entries: &[AgentEntry]) -> Checkup {
+fn agents(entries: &[ConfiguredAgent]) -> HealthCheck {
     let of = |source| entries.iter().filter(move |entry| entry.source == source);
     let (configured, known) = (of(AgentSource::Configured).count(), of(AgentSource::BuiltIn));
     let found: Vec<&str> = known.filter(|entry| entry.found).map(|entry| entry.name.as_str()).collect();
@@ -385,9 +387,9 @@ fn agents(entries: &[AgentEntry]) -> Checkup {
         found => format!("{configured} configured, built-in agents installed: {}", found.join(", ")),
     };
     let none = configured == 0 && found.is_empty();
-    Checkup {
+    HealthCheck {
         name: "agents",
-        grade: if none { Grade::Doubtful } else { Grade::Good },
+        grade: if none { CheckGrade::Doubtful } else { CheckGrade::Good },
         text,
         hint: none.then(|| {
             "install one that `drydock agent list` lists, or add [agents.NAME]; see docs/agents.md".to_owned()
@@ -396,10 +398,10 @@ fn agents(entries: &[AgentEntry]) -> Checkup {
 }
 
 /// Reports the sandbox of the agents, and warns if it could be stricter.
-fn sandbox(mode: SandboxMode, kernel: &Landlock) -> Checkup {
-    let doubtful = |text: String, hint: &str| Checkup {
+fn sandbox(mode: SandboxMode, kernel: &Landlock) -> HealthCheck {
+    let doubtful = |text: String, hint: &str| HealthCheck {
         name: "sandbox",
-        grade: Grade::Doubtful,
+        grade: CheckGrade::Doubtful,
         text,
         hint: Some(hint.to_owned()),
     };
@@ -432,10 +434,10 @@ fn sandbox(mode: SandboxMode, kernel: &Landlock) -> Checkup {
     }
 }
 
-fn good(name: &'static str, text: String) -> Checkup {
-    Checkup { name, grade: Grade::Good, text, hint: None }
+fn good(name: &'static str, text: String) -> HealthCheck {
+    HealthCheck { name, grade: CheckGrade::Good, text, hint: None }
 }
 
-fn bad(name: &'static str, text: String, hint: &str) -> Checkup {
-    Checkup { name, grade: Grade::Bad, text, hint: Some(hint.to_owned()) }
+fn bad(name: &'static str, text: String, hint: &str) -> HealthCheck {
+    HealthCheck { name, grade: CheckGrade::Bad, text, hint: Some(hint.to_owned()) }
 }

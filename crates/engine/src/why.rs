@@ -17,13 +17,13 @@ const EVENTS_MAX: i64 = 200;
 
 /// The explanation of a plan's state.
 #[derive(Debug, Clone)]
-pub struct Why {
+pub struct PlanWhy {
     /// One sentence.
     pub summary: String,
     /// The reasons why the plan waits, one sentence each.
     pub holds: Vec<String>,
     /// The commands that can be used now, and their callers.
-    pub can_act: Vec<CanAct>,
+    pub can_act: Vec<NextCommand>,
     /// The lock of the plan, if it is held.
     pub lock: Option<Lock>,
     /// The open decision.
@@ -32,7 +32,7 @@ pub struct Why {
 
 /// One command that can be used now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CanAct {
+pub struct NextCommand {
     /// Who can use the command.
     pub who: &'static str,
     /// The command line.
@@ -43,7 +43,7 @@ pub struct CanAct {
 
 impl Engine {
     /// Explains the state of a plan.
-    pub async fn why(&self, plan: &Plan) -> Result<Why, EngineError> {
+    pub async fn why(&self, plan: &Plan) -> Result<PlanWhy, EngineError> {
         let mut sighted = self.sighted(plan).await?;
         let decision = sighted.snapshot.pending.clone();
         let locks = self.locks().await?;
@@ -70,20 +70,20 @@ impl Engine {
         {
             let command = format!("drydock decision show {asked}");
             let does = "shows the question that a subplan waits for".to_owned();
-            can_act.insert(0, CanAct { who: "a person", command, does });
+            can_act.insert(0, NextCommand { who: "a person", command, does });
         }
-        Ok(Why { summary, holds, can_act, lock, decision })
+        Ok(PlanWhy { summary, holds, can_act, lock, decision })
     }
 }
 
 /// Returns an offer as a command line; `None` if it needs a value that only a person knows.
-fn way(plan: &Plan, offer: &Offer, operator: &[Offer]) -> Option<CanAct> {
+fn way(plan: &Plan, offer: &Offer, operator: &[Offer]) -> Option<NextCommand> {
     let who = if operator.iter().any(|one| one.act == offer.act) { "anyone" } else { "a person" };
     let does = match offer.label == offer.effect {
         true => offer.label.clone(),
         false => format!("{}: {}", offer.label, offer.effect),
     };
-    Some(CanAct { who, command: offer.line(&plan.id)?, does })
+    Some(NextCommand { who, command: offer.line(&plan.id)?, does })
 }
 
 /// Returns the blocking findings, one sentence each, and advice.

@@ -11,7 +11,7 @@ use crate::absent::cannot_open;
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
 use crate::steer::Caller;
-use crate::subplan::Tended;
+use crate::subplan::ScheduleOutcome;
 use crate::{clock, task, work_log};
 
 /// How long an idle worker waits for a wake before it polls.
@@ -111,8 +111,8 @@ impl Engine {
             return Err(error);
         }
         let delay = match outlook(&error, claim.attempts) {
-            Outlook::Later(delay) => delay,
-            Outlook::Person => match self.hold_back(&claim, &error).await {
+            AfterFailure::Later(delay) => delay,
+            AfterFailure::Person => match self.hold_back(&claim, &error).await {
                 Ok(()) => return Ok(()),
                 Err(failure) => {
                     tracing::warn!(plan = %claim.plan, error = %told(&failure), "could not ask a person");
@@ -135,9 +135,9 @@ impl Engine {
     /// the next attempt is due.
     async fn perform_tending(&self, claim: &EffectClaim) -> Result<(), EngineError> {
         let delay = match self.tend(&claim.plan).await {
-            Ok(Tended::Moved) => return Ok(()),
-            Ok(Tended::Rests(None)) => TEND_AGAIN_MAX,
-            Ok(Tended::Rests(Some(at))) => until(at).min(TEND_AGAIN_MAX),
+            Ok(ScheduleOutcome::Moved) => return Ok(()),
+            Ok(ScheduleOutcome::Rests(None)) => TEND_AGAIN_MAX,
+            Ok(ScheduleOutcome::Rests(Some(at))) => until(at).min(TEND_AGAIN_MAX),
             Err(error) if cannot_open(&error) => {
                 self.leave_alone(claim, &error)
                     .await
@@ -182,19 +182,19 @@ fn obstacle(met: &EngineError) -> BlockedBy {
 }
 
 /// How to continue after an effect failed.
-enum Outlook {
+enum AfterFailure {
     Later(Duration),
     Person,
 }
 
-fn outlook(error: &EngineError, attempts: i64) -> Outlook {
+fn outlook(error: &EngineError, attempts: i64) -> AfterFailure {
     match error {
-        EngineError::LockHeld { .. } => Outlook::Later(BACK_OFF_FIRST),
-        EngineError::Refused(Refusal::Blocked(_) | Refusal::NothingChanged) => Outlook::Person,
+        EngineError::LockHeld { .. } => AfterFailure::Later(BACK_OFF_FIRST),
+        EngineError::Refused(Refusal::Blocked(_) | Refusal::NothingChanged) => AfterFailure::Person,
         // The plan changed since the claim; the outbox has the effect that is due now.
-        EngineError::Refused(_) => Outlook::Later(back_off(attempts)),
-        error if error.is_transient() || attempts < ATTEMPTS_MAX => Outlook::Later(back_off(attempts)),
-        _ => Outlook::Person,
+        EngineError::Refused(_) => AfterFailure::Later(back_off(attempts)),
+        error if error.is_transient() || attempts < ATTEMPTS_MAX => AfterFailure::Later(back_off(attempts)),
+        _ => AfterFailure::Person,
     }
 }
 

@@ -2,7 +2,7 @@
 //! repeat a URL, which may contain a secret.
 
 use drydock_domain::Name;
-use drydock_engine::{Hook, Means, Pattern, Priority, Wants};
+use drydock_engine::{Hook, HookFilter, HookKind, Pattern, Priority};
 use serde::Deserialize;
 
 use super::duration::{HOOK_DEFAULT, hook_timeout};
@@ -68,10 +68,10 @@ fn hook(written: Written) -> Result<Hook, String> {
         (None, None) => return Err("it has neither command nor url".to_owned()),
         (Some(_), Some(_)) => return Err("it has both command and url; use two hooks".to_owned()),
     };
-    Ok(Hook { name, wants: Wants { events, min_priority }, means, timeout })
+    Ok(Hook { name, wants: HookFilter { events, min_priority }, means, timeout })
 }
 
-fn program(argv: Vec<String>, pass_env: Vec<String>, secret_env: Option<String>) -> Result<Means, String> {
+fn program(argv: Vec<String>, pass_env: Vec<String>, secret_env: Option<String>) -> Result<HookKind, String> {
     if argv.first().is_none_or(String::is_empty) {
         return Err("command has no program; write the program and its arguments".to_owned());
     }
@@ -81,10 +81,10 @@ fn program(argv: Vec<String>, pass_env: Vec<String>, secret_env: Option<String>)
     if let Some(variable) = pass_env.iter().find(|variable| !is_variable(variable)) {
         return Err(format!("pass_env: {variable:?} is not a variable name"));
     }
-    Ok(Means::Command { argv, pass_env })
+    Ok(HookKind::Command { argv, pass_env })
 }
 
-fn webhook(url: &str, pass_env: &[String], secret_env: Option<String>) -> Result<Means, String> {
+fn webhook(url: &str, pass_env: &[String], secret_env: Option<String>) -> Result<HookKind, String> {
     if !pass_env.is_empty() {
         return Err("pass_env is for a command; for the signing key of a url, use secret_env".to_owned());
     }
@@ -92,7 +92,7 @@ fn webhook(url: &str, pass_env: &[String], secret_env: Option<String>) -> Result
         return Err(format!("secret_env: {variable:?} is not a variable name"));
     }
     let address = url.parse().map_err(|error| format!("url: {error}"))?;
-    Ok(Means::Webhook { address, secret_env })
+    Ok(HookKind::Webhook { address, secret_env })
 }
 
 fn is_variable(name: &str) -> bool {
@@ -120,7 +120,10 @@ mod tests {
         let hooks = read("[[hooks]]\nname = 'pager'\ncommand = ['page', 'me']").unwrap();
         let [hook] = hooks.as_slice() else { panic!("{hooks:?}") };
         assert_eq!(hook.timeout, Duration::from_secs(10));
-        assert_eq!(hook.wants, Wants { events: vec!["alert".parse().unwrap()], min_priority: Priority::Low });
+        assert_eq!(
+            hook.wants,
+            HookFilter { events: vec!["alert".parse().unwrap()], min_priority: Priority::Low }
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use drydock_api::Code;
 use drydock_domain::{Token, TokenKind, TokenRole};
-use drydock_engine::{Engine, Recognised};
+use drydock_engine::{Engine, TokenCheck};
 
 use super::cookie::Cookie;
 use super::extract::{Refused, refused};
@@ -178,13 +178,13 @@ impl Door {
     }
 }
 
-fn known(recognised: Recognised) -> Result<Token, Refused> {
+fn known(recognised: TokenCheck) -> Result<Token, Refused> {
     match recognised {
-        Recognised::Bearer(token) => Ok(token),
-        Recognised::Expired => Err(unauthorized("the token has expired")),
-        Recognised::Revoked => Err(unauthorized("the token was revoked")),
-        Recognised::RunOver => Err(unauthorized("the token belongs to a run that has ended")),
-        Recognised::Unknown => Err(unauthorized("the token is unknown")),
+        TokenCheck::Bearer(token) => Ok(token),
+        TokenCheck::Expired => Err(unauthorized("the token has expired")),
+        TokenCheck::Revoked => Err(unauthorized("the token was revoked")),
+        TokenCheck::RunOver => Err(unauthorized("the token belongs to a run that has ended")),
+        TokenCheck::Unknown => Err(unauthorized("the token is unknown")),
     }
 }
 
@@ -230,7 +230,7 @@ mod tests {
     use crate::http::router;
     use crate::http::router::ROOT;
     use axum::body::Body;
-    use drydock_engine::{NewRole, NewToken};
+    use drydock_engine::{NewRole, TokenInput};
     use tower::ServiceExt;
 
     async fn desk(tokens: Tokens) -> (tempfile::TempDir, Engine, Router) {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     async fn token(engine: &Engine, name: &str, role: NewRole) -> String {
-        let new = NewToken { name: name.to_owned(), role, life: None, made_by: None };
+        let new = TokenInput { name: name.to_owned(), role, life: None, made_by: None };
         engine.token_create(new).await.unwrap().1.reveal().to_owned()
     }
 

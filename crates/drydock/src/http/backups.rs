@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use drydock_api as api;
-use drydock_engine::{Backup, Named, Sweep, shield};
+use drydock_engine::{GcMode, Named, ProjectBackup, shield};
 use serde_json::Value;
 
 use super::extract::{Answer, Body, By, Path, Query, Sent};
@@ -111,14 +111,14 @@ pub(super) async fn prune(
         Some(given) => Some(shared.engine.plan(&given).await?.id),
         None => None,
     };
-    let sweep = if asked.dry_run { Sweep::Tell } else { Sweep::Remove };
+    let sweep = if asked.dry_run { GcMode::Tell } else { GcMode::Remove };
     let engine = shared.engine;
     let (removed, kept) = shield(async move { engine.backup_prune(plan.as_ref(), sweep).await }).await?;
-    let all = |these: Vec<Backup>| these.into_iter().map(backup).collect();
+    let all = |these: Vec<ProjectBackup>| these.into_iter().map(backup).collect();
     Ok(Sent(api::PrunedBackups { removed: all(removed), kept: all(kept) }))
 }
 
-fn backup(backup: Backup) -> api::Backup {
+fn backup(backup: ProjectBackup) -> api::Backup {
     let commit = |one: drydock_domain::CommitLine| api::Commit {
         id: one.id,
         subject: one.subject,

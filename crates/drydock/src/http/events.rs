@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use drydock_api as api;
 use drydock_domain::{ChangesetId, IdPrefix};
-use drydock_engine::{EngineError, Interest, PatternError};
+use drydock_engine::{EngineError, FeedFilter, PatternError};
 use drydock_store::PrefixMatch;
 
 use super::extract::{Answer, Path, Query, Refused, Sent, invalid, limit};
@@ -49,7 +49,7 @@ pub(super) async fn list(
 async fn newest_of(
     shared: &Shared,
     query: &api::EventQuery,
-    interest: &Interest,
+    interest: &FeedFilter,
     newest: u32,
 ) -> Answer<api::Events> {
     let alone = query.limit.is_none() && query.wait_ms.is_none() && query.after.is_none();
@@ -65,7 +65,7 @@ async fn newest_of(
 }
 
 /// Parses the filter for events.
-async fn interest(shared: &Shared, plan: Option<&str>, kind: Option<&str>) -> Result<Interest, Refused> {
+async fn interest(shared: &Shared, plan: Option<&str>, kind: Option<&str>) -> Result<FeedFilter, Refused> {
     let plan = match plan {
         Some(given) => Some(shared.engine.plan(given).await?.id),
         None => None,
@@ -73,7 +73,7 @@ async fn interest(shared: &Shared, plan: Option<&str>, kind: Option<&str>) -> Re
     let kinds = kind.map(str::parse).transpose();
     let kinds =
         kinds.map_err(|error: PatternError| invalid(error.to_string(), "fix `kind`, or remove it"))?;
-    Ok(Interest { plan, kinds })
+    Ok(FeedFilter { plan, kinds })
 }
 
 pub(super) async fn last(

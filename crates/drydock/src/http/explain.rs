@@ -3,7 +3,7 @@
 use axum::extract::State;
 use drydock_api as api;
 use drydock_domain::{Plan, Progress, Stage};
-use drydock_engine::Explanation;
+use drydock_engine::PlanExplanation;
 
 use super::extract::{Answer, Path, Query, Refused, Sent, refused};
 use super::router::Shared;
@@ -24,16 +24,16 @@ pub(super) async fn explain(
     Ok(Sent(api::OneExplanation { explanation }))
 }
 
-fn explanation(plan: Plan, found: Explanation) -> api::Explanation {
-    let said = |one: drydock_engine::Said| api::Said { at: view::time(one.at), text: one.text };
-    let answered = |one: drydock_engine::Answered| api::Answered {
+fn explanation(plan: Plan, found: PlanExplanation) -> api::Explanation {
+    let said = |one: drydock_engine::Remark| api::Said { at: view::time(one.at), text: one.text };
+    let answered = |one: drydock_engine::AnsweredQuestion| api::Answered {
         at: view::time(one.at),
         question: one.question,
         option: one.option,
         note: one.note,
         by: one.by,
     };
-    let refused = |one: drydock_engine::Refused| api::Refused {
+    let refused = |one: drydock_engine::RejectedWork| api::Refused {
         at: view::time(one.at),
         run: one.run.map(|run| run.to_string()),
         by: one.by,
@@ -62,7 +62,7 @@ fn explanation(plan: Plan, found: Explanation) -> api::Explanation {
 }
 
 /// Returns one sentence about the origin of the strategy.
-fn strategy(plan: &Plan, found: &Explanation) -> String {
+fn strategy(plan: &Plan, found: &PlanExplanation) -> String {
     let many = match plan.choices.len() {
         1 => "1 choice".to_owned(),
         number => format!("{number} choices"),

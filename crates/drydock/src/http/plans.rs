@@ -3,7 +3,7 @@
 use axum::extract::{Extension, State};
 use drydock_api as api;
 use drydock_domain::{self as domain, Act, Authority, Name, NextPhase, Plan, PlanId, Refusal};
-use drydock_engine::{Asked, Caller, Engine, EngineError, NewInvariant, Request, shield};
+use drydock_engine::{Caller, Engine, EngineError, InvariantInput, PlanRequest, PlanSource, shield};
 use drydock_store::{Parent, PlanFilter};
 
 use super::extract::{Answer, As, Body, By, Path, Query, Refused, Sent, Written, invalid, limit};
@@ -31,8 +31,8 @@ pub(super) async fn make(
     Body(new): Body<api::NewPlan>,
 ) -> One {
     let asked = match (new.action, new.task) {
-        (Some(name), None) => Asked::Action { name, arguments: new.arguments },
-        (None, Some(task)) if new.arguments.is_empty() => Asked::Task(task),
+        (Some(name), None) => PlanSource::Action { name, arguments: new.arguments },
+        (None, Some(task)) if new.arguments.is_empty() => PlanSource::Task(task),
         (None, Some(_)) => {
             return Err(invalid("`arguments` need an action", "remove `arguments`, or set `action`"));
         }
@@ -43,14 +43,14 @@ pub(super) async fn make(
     let invariants = new.invariants.into_iter().map(rule).collect();
     let id = seed.map(|Extension(Seed(seed))| PlanId::from_random(seed));
     let api::NewPlan { project, target, profile, agent, budget, .. } = new;
-    let request = Request { asked, project, target, profile, agent, invariants, budget, id };
+    let request = PlanRequest { asked, project, target, profile, agent, invariants, budget, id };
     let (engine, authority) = (shared.engine.clone(), caller.authority);
     let plan = shield(async move { engine.use_action(request, &caller.by).await }).await?;
     Ok(Sent(api::OnePlan { plan: offered(&shared.engine, plan, authority).await? }))
 }
 
-fn rule(rule: api::PlanInvariant) -> NewInvariant {
-    NewInvariant {
+fn rule(rule: api::PlanInvariant) -> InvariantInput {
+    InvariantInput {
         name: rule.name,
         cel: rule.cel,
         command: rule.command,
@@ -154,7 +154,7 @@ pub(super) async fn why(State(shared): State<Shared>, Path(id): Path) -> Answer<
 
 pub(super) async fn checkpoints(State(shared): State<Shared>, Path(id): Path) -> Answer<api::Checkpoints> {
     let plan = shared.engine.plan(&id).await?;
-    let checkpoint = |one: drydock_engine::Checkpoint| api::Checkpoint {
+    let checkpoint = |one: drydock_engine::PlanCheckpoint| api::Checkpoint {
         reference: one.reference,
         commit: one.commit,
         plan: plan.id.to_string(),

@@ -3,7 +3,7 @@
 
 use drydock_api::{Code, Problem};
 use drydock_domain::{Decision, Lock, LockScope, PINS, Refusal, shell_word, told};
-use drydock_engine::{Absent, EngineError};
+use drydock_engine::{EngineError, MissingItem};
 use drydock_worktree::GitError;
 use serde_json::json;
 
@@ -206,7 +206,7 @@ fn agent_wanted(usable: &[String]) -> String {
     )
 }
 
-fn listing(absent: &Absent, plan: Option<&str>) -> String {
+fn listing(absent: &MissingItem, plan: Option<&str>) -> String {
     let git = match &absent.repository {
         Some(repository) => format!("git -C {}", shell_word(repository)),
         None => "git".to_owned(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use axum::extract::State;
 use drydock_api as api;
 use drydock_domain::{InvariantScope, Name, OnDivergence, Validation};
-use drydock_engine::{Lockable, NewInvariant, NewProject};
+use drydock_engine::{InvariantInput, OverridePolicy, ProjectInput};
 use serde_json::{Value, json};
 
 use super::extract::{Answer, Body, Path, Query, Refused, Sent, invalid};
@@ -29,7 +29,7 @@ pub(super) async fn project_add(
     Body(new): Body<api::NewProject>,
 ) -> Answer<api::OneProject> {
     let validations = validations(new.validations)?;
-    let project = NewProject {
+    let project = ProjectInput {
         name: new.name,
         repo: PathBuf::from(new.repo),
         target: new.target,
@@ -146,8 +146,8 @@ pub(super) async fn invariant_add(
     Body(new): Body<api::NewInvariant>,
 ) -> Answer<api::OneInvariant> {
     let scope = scope(&shared, new.scope).await?;
-    let lock = if new.locked { Lockable::Locked } else { Lockable::Open };
-    let rule = NewInvariant {
+    let lock = if new.locked { OverridePolicy::Locked } else { OverridePolicy::Open };
+    let rule = InvariantInput {
         name: new.name,
         cel: new.cel,
         command: new.command,

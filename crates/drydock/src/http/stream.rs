@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderName};
 use axum::response::{IntoResponse, Response};
 use drydock_api::{Code, FeedEnd};
 use drydock_domain::told;
-use drydock_engine::{EngineError, Follower, Interest, News};
+use drydock_engine::{EngineError, FeedBatch, FeedFilter, Follower};
 use futures_util::stream;
 
 use super::extract::{Refused, refused};
@@ -50,7 +50,7 @@ pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<i64>, Refused> {
 
 /// Answers with the events after a position, then with each new event. If the position is beyond the end of the feed,
 /// the client gets a message about that, and then new events.
-pub(super) async fn answer(shared: &Shared, after: i64, interest: Interest) -> Result<Response, Refused> {
+pub(super) async fn answer(shared: &Shared, after: i64, interest: FeedFilter) -> Result<Response, Refused> {
     // Read even if the position needs no check: after the stream has started, a store that is unreachable can no
     // longer be reported as an error.
     let newest = shared.engine.store().event_newest().await?;
@@ -95,7 +95,7 @@ enum Stage {
 
 async fn go(mut follower: Follower) -> Option<(Result<Bytes, EngineError>, Stage)> {
     match follower.next(HEARTBEAT_EVERY).await {
-        Ok(News::Events(events)) => {
+        Ok(FeedBatch::Events(events)) => {
             let mut text = String::new();
             for one in events {
                 let (seq, kind) = (one.event.seq, &one.event.kind);
@@ -104,8 +104,8 @@ async fn go(mut follower: Follower) -> Option<(Result<Bytes, EngineError>, Stage
             }
             Some((Ok(Bytes::from(text)), Stage::Going(follower)))
         }
-        Ok(News::Quiet) => Some((Ok(Bytes::from_static(HEARTBEAT.as_bytes())), Stage::Going(follower))),
-        Ok(News::Over) => None,
+        Ok(FeedBatch::Quiet) => Some((Ok(Bytes::from_static(HEARTBEAT.as_bytes())), Stage::Going(follower))),
+        Ok(FeedBatch::Over) => None,
         Err(error) => {
             tracing::warn!(error = %told(&error), "an event stream was interrupted; the client can reconnect");
             Some((Err(error), Stage::Ended))

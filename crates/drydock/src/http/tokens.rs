@@ -9,7 +9,7 @@ use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
 use drydock_api as api;
 use drydock_domain::{Token, TokenKind, TokenRole, TokenState};
-use drydock_engine::{NewRole, NewToken, Secret};
+use drydock_engine::{NewRole, Secret, TokenInput};
 
 use super::extract::{Answer, Body, By, Path, Refused, Sent, invalid};
 use super::router::Shared;
@@ -42,7 +42,8 @@ pub(super) async fn create(
     };
     let life = new.expires_in_s.map(Duration::from_secs);
     let made_by = asked_with.map(|Extension(token)| token.id);
-    let (made, secret) = shared.engine.token_create(NewToken { name: new.name, role, life, made_by }).await?;
+    let (made, secret) =
+        shared.engine.token_create(TokenInput { name: new.name, role, life, made_by }).await?;
     let made = api::MadeToken { token: token(made), secret: secret.reveal().to_owned() };
     Ok(([(CACHE_CONTROL, NOT_KEPT)], Sent(made)).into_response())
 }

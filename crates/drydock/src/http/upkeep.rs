@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use drydock_api as api;
-use drydock_engine::{Checkup, Grade, Sweep, shield};
+use drydock_engine::{CheckGrade, GcMode, HealthCheck, shield};
 
 use super::extract::{Answer, Body, By, Path, Sent, invalid};
 use super::router::Shared;
@@ -10,7 +10,7 @@ use super::view;
 
 pub(super) async fn agents(State(shared): State<Shared>) -> Answer<api::Agents> {
     let default = shared.engine.settings().default_agent.clone();
-    let entry = |one: drydock_engine::AgentEntry| api::AgentEntry {
+    let entry = |one: drydock_engine::ConfiguredAgent| api::AgentEntry {
         default: default.as_ref() == Some(&one.name),
         name: one.name,
         protocol: one.protocol,
@@ -63,7 +63,7 @@ pub(super) async fn lock_break(
 
 pub(super) async fn doctor(State(shared): State<Shared>) -> Answer<api::OneDoctor> {
     let (checks, stale) = shared.engine.doctor().await?;
-    let check = |one: Checkup| api::Check {
+    let check = |one: HealthCheck| api::Check {
         name: one.name.to_owned(),
         status: grade(one.grade),
         text: one.text,
@@ -76,11 +76,11 @@ pub(super) async fn doctor(State(shared): State<Shared>) -> Answer<api::OneDocto
     Ok(Sent(api::OneDoctor { doctor }))
 }
 
-fn grade(grade: Grade) -> api::CheckStatus {
+fn grade(grade: CheckGrade) -> api::CheckStatus {
     match grade {
-        Grade::Good => api::CheckStatus::Ok,
-        Grade::Doubtful => api::CheckStatus::Warn,
-        Grade::Bad => api::CheckStatus::Error,
+        CheckGrade::Good => api::CheckStatus::Ok,
+        CheckGrade::Doubtful => api::CheckStatus::Warn,
+        CheckGrade::Bad => api::CheckStatus::Error,
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) async fn collect(
     State(shared): State<Shared>,
     Body(api::GcRequest { dry_run }): Body<api::GcRequest>,
 ) -> Answer<api::OneGc> {
-    let sweep = if dry_run { Sweep::Tell } else { Sweep::Remove };
+    let sweep = if dry_run { GcMode::Tell } else { GcMode::Remove };
     let engine = shared.engine;
     let found = shield(async move { engine.collect(sweep).await }).await?;
     let removed = found.removed.into_iter().map(|one| api::Removed { what: one.what, proof: one.proof });

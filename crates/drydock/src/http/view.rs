@@ -15,9 +15,9 @@ pub(crate) fn time(at: Timestamp) -> String {
 
 pub(super) fn diff(diff: drydock_engine::PlanDiff) -> api::Diff {
     let kind = |kind| match kind {
-        drydock_engine::DiffKind::Result => api::DiffKind::Result,
-        drydock_engine::DiffKind::GoesOn => api::DiffKind::GoesOn,
-        drydock_engine::DiffKind::Snapshot => api::DiffKind::Snapshot,
+        drydock_engine::DiffSourceKind::Result => api::DiffKind::Result,
+        drydock_engine::DiffSourceKind::GoesOn => api::DiffKind::GoesOn,
+        drydock_engine::DiffSourceKind::Snapshot => api::DiffKind::Snapshot,
     };
     api::Diff {
         text: diff.text,
@@ -282,7 +282,7 @@ pub(super) fn tree(tree: drydock_engine::PlanTree) -> api::Tree {
 }
 
 /// A subplan that is not spawned yet has no plan: its id is empty, and it shows the phase in which it will start.
-fn branch(branch: drydock_engine::Branch) -> api::Tree {
+fn branch(branch: drydock_engine::SubplanNode) -> api::Tree {
     let unborn = || api::Tree {
         plan: String::new(),
         task: String::new(),

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use drydock_engine::{Engine, Metered};
+use drydock_engine::{CommitStats, Engine};
 use drydock_store::Counts;
 
 use super::extract::Refused;
@@ -64,7 +64,7 @@ async fn metrics(State(vitals): State<Vitals>) -> Result<Response, Refused> {
     Ok(([(CONTENT_TYPE, METRICS)], text).into_response())
 }
 
-fn told(counts: &Counts, metered: &Metered, requests: &[(Kind, Counted)], readers: usize) -> String {
+fn told(counts: &Counts, metered: &CommitStats, requests: &[(Kind, Counted)], readers: usize) -> String {
     let mut text = String::new();
     let mut head = |name: &str, kind: &str, help: &str, lines: &[(String, f64)]| {
         let mut line =
@@ -110,7 +110,7 @@ fn told(counts: &Counts, metered: &Metered, requests: &[(Kind, Counted)], reader
     text + &histogram(metered)
 }
 
-fn histogram(metered: &Metered) -> String {
+fn histogram(metered: &CommitStats) -> String {
     let name = "drydock_commit_seconds";
     let mut text = format!("# HELP {name} Duration of commits.\n# TYPE {name} histogram\n");
     let mut line = |label: &str, value: &dyn Display| {

@@ -11,8 +11,8 @@ use hyper::header::HeaderValue;
 
 /// The address of a webhook.
 #[derive(Clone, PartialEq, Eq)]
-pub struct WebAddress {
-    pub(super) channel: Channel,
+pub struct WebhookUrl {
+    pub(super) channel: WebhookScheme,
     pub(super) host: String,
     pub(super) port: u16,
     /// The value of the `Host` header.
@@ -24,7 +24,7 @@ pub struct WebAddress {
 
 /// The transport of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Channel {
+pub(super) enum WebhookScheme {
     Plain,
     Tls,
 }
@@ -34,14 +34,14 @@ pub(super) enum Channel {
 #[error("it is not the address of a webhook: {0}")]
 pub struct WebAddressError(&'static str);
 
-impl FromStr for WebAddress {
+impl FromStr for WebhookUrl {
     type Err = WebAddressError;
 
     fn from_str(text: &str) -> Result<Self, WebAddressError> {
         let uri: Uri = text.parse().map_err(|_| WebAddressError("it is not a URL"))?;
         let (channel, usual) = match uri.scheme_str() {
-            Some("http") => (Channel::Plain, 80),
-            Some("https") => (Channel::Tls, 443),
+            Some("http") => (WebhookScheme::Plain, 80),
+            Some("https") => (WebhookScheme::Tls, 443),
             Some(_) | None => return Err(WebAddressError("it must start with https:// or http://")),
         };
         let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
@@ -72,17 +72,17 @@ impl FromStr for WebAddress {
     }
 }
 
-impl fmt::Display for WebAddress {
+impl fmt::Display for WebhookUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = match self.channel {
-            Channel::Plain => "http",
-            Channel::Tls => "https",
+            WebhookScheme::Plain => "http",
+            WebhookScheme::Tls => "https",
         };
         write!(f, "{scheme}://{}", self.named.to_str().unwrap_or(&self.host))
     }
 }
 
-impl fmt::Debug for WebAddress {
+impl fmt::Debug for WebhookUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("WebAddress").field(&self.to_string()).finish()
     }
@@ -126,21 +126,21 @@ mod tests {
 
     #[test]
     fn an_address_is_taken_apart() {
-        let address: WebAddress = "https://me:p%40ss@[::1]:8443/a/b?token=x".parse().unwrap();
-        assert_eq!((address.host.as_str(), address.port, address.channel), ("::1", 8443, Channel::Tls));
+        let address: WebhookUrl = "https://me:p%40ss@[::1]:8443/a/b?token=x".parse().unwrap();
+        assert_eq!((address.host.as_str(), address.port, address.channel), ("::1", 8443, WebhookScheme::Tls));
         assert_eq!(
             (address.named.to_str().unwrap(), address.target.to_string()),
             ("[::1]:8443", "/a/b?token=x".into())
         );
         assert_eq!(address.credentials.unwrap().to_str().unwrap(), "Basic bWU6cEBzcw==");
-        let plain: WebAddress = "http://h".parse().unwrap();
+        let plain: WebhookUrl = "http://h".parse().unwrap();
         assert_eq!((plain.port, plain.target.to_string(), plain.credentials), (80, "/".into(), None));
     }
 
     /// Breaks when a log line or a health check can show secrets of the address.
     #[test]
     fn nothing_secret_is_shown() {
-        let address: WebAddress = "https://me:s3cret@example.org:99/s3cret?s3cret".parse().unwrap();
+        let address: WebhookUrl = "https://me:s3cret@example.org:99/s3cret?s3cret".parse().unwrap();
         let shown = format!("{address} {address:?}");
         assert!(
             !shown.contains("s3cret") && !shown.contains("me:") && shown.contains("https://example.org:99"),
@@ -149,7 +149,7 @@ mod tests {
         for wrong in
             ["s3cret", "ftp://s3cret", "https://", "/s3cret", "https://h:0/s3cret", "https://h:99999/s3cret"]
         {
-            let error = wrong.parse::<WebAddress>().expect_err(wrong).to_string();
+            let error = wrong.parse::<WebhookUrl>().expect_err(wrong).to_string();
             assert!(!error.contains("s3cret"), "{error}");
         }
     }

@@ -8,7 +8,7 @@ use drydock_agent::Ending;
 use drydock_domain::{StoredEvent, told};
 use tokio_util::sync::CancellationToken;
 
-use super::deliver::Failure;
+use super::deliver::DeliveryError;
 use super::spec::Hook;
 use crate::engine::Engine;
 
@@ -24,7 +24,7 @@ impl Engine {
         argv: &[String],
         pass_env: &[String],
         event: StoredEvent,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), DeliveryError> {
         let passed =
             pass_env.iter().filter_map(|name| std::env::var(name).ok().map(|value| (name.clone(), value)));
         let passed: BTreeMap<String, String> = passed.collect();
@@ -40,7 +40,7 @@ impl Engine {
         // this future, which kills all processes that the program started.
         let stop = CancellationToken::new();
         let run = self.runner().hook(argv, line.into_bytes(), &env, &directory, hook.timeout, stop);
-        let ended = run.await.map_err(|error| Failure(told(&error)))?;
+        let ended = run.await.map_err(|error| DeliveryError(told(&error)))?;
         let how = match ended.ending {
             Ending::Finished => return Ok(()),
             ending => crate::phase::wording(&ending),
@@ -51,7 +51,7 @@ impl Engine {
             .map(str::trim)
             .rfind(|line| !line.is_empty())
             .map(|line| masked(line, &passed));
-        Err(Failure(match said {
+        Err(DeliveryError(match said {
             Some(said) => format!("it {how}: {said}"),
             None => format!("it {how}"),
         }))

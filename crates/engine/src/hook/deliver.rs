@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::spec::{Hook, Means};
-use super::webhook::{self, Letter};
+use super::spec::{Hook, HookKind};
+use super::webhook::{self, WebhookPayload};
 use crate::engine::Engine;
 use crate::task;
 
@@ -40,7 +40,7 @@ const ERROR_MAX: usize = 300;
 
 /// Why a delivery failed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Failure(pub(super) String);
+pub(super) struct DeliveryError(pub(super) String);
 
 impl Engine {
     /// Registers the configured hooks, so that each gets the events that are committed from now on.
@@ -62,7 +62,7 @@ impl Engine {
     pub async fn deliver_due(&self, limit: Duration) {
         let courier = |hook| {
             let engine = self.clone();
-            task::start("courier", async move { Courier::new(&engine, &hook).hurry(limit).await })
+            task::start("courier", async move { HookDeliverer::new(&engine, &hook).hurry(limit).await })
         };
         joined(self.usable_hooks().map(courier).collect()).await;
     }
@@ -86,23 +86,27 @@ impl Engine {
         while !stop.is_cancelled() {
             let (engine, hook, stop) = (self.clone(), hook.clone(), stop.clone());
             let round =
-                task::start("hook delivery", async move { Courier::new(&engine, &hook).go(&stop).await });
+                task::start(
+                    "hook delivery",
+                    async move { HookDeliverer::new(&engine, &hook).go(&stop).await },
+                );
             if let Err(error) = round.await {
                 tracing::error!(error = %told(&error), "a delivery task panicked and is restarted");
             }
         }
     }
 
-    async fn tell(&self, hook: &Hook, event: StoredEvent) -> Result<(), Failure> {
+    async fn tell(&self, hook: &Hook, event: StoredEvent) -> Result<(), DeliveryError> {
         match &hook.means {
-            Means::Command { argv, pass_env } => self.tell_program(hook, argv, pass_env, event).await,
-            Means::Webhook { address, .. } => {
+            HookKind::Command { argv, pass_env } => self.tell_program(hook, argv, pass_env, event).await,
+            HookKind::Webhook { address, .. } => {
                 let (kind, seq) = (event.kind.clone(), event.seq);
                 let shown = (self.settings().hooks.shape)(event);
                 let body = serde_json::json!({ "event": shown }).to_string().into_bytes();
                 let secret = hook.secret();
-                let posting = webhook::post(address, secret.as_deref(), Letter { kind, seq, body });
-                let late = || Failure(format!("{address} took longer than {} s", hook.timeout.as_secs()));
+                let posting = webhook::post(address, secret.as_deref(), WebhookPayload { kind, seq, body });
+                let late =
+                    || DeliveryError(format!("{address} took longer than {} s", hook.timeout.as_secs()));
                 tokio::time::timeout(hook.timeout, posting).await.unwrap_or_else(|_| Err(late()))
             }
         }
@@ -119,13 +123,16 @@ async fn joined(couriers: Vec<JoinHandle<()>>) {
 
 /// Ends a delivery because the process is about to exit. It counts as an attempt: otherwise a delivery that
 /// always takes too long would be retried forever if no other process delivers.
-async fn late(deadline: Instant, limit: Duration) -> Option<Failure> {
+async fn late(deadline: Instant, limit: Duration) -> Option<DeliveryError> {
     tokio::time::sleep_until(deadline).await;
-    Some(Failure(format!("it took longer than the {} s allowed at the end of a command", limit.as_secs())))
+    Some(DeliveryError(format!(
+        "it took longer than the {} s allowed at the end of a command",
+        limit.as_secs()
+    )))
 }
 
 /// The next step of a delivery task.
-enum Step {
+enum DeliveryStep {
     /// Continue at once.
     Again,
     /// Nothing is due yet.
@@ -133,7 +140,7 @@ enum Step {
 }
 
 /// Delivers events to one hook.
-struct Courier<'e> {
+struct HookDeliverer<'e> {
     engine: &'e Engine,
     hook: &'e Hook,
     owner: String,
@@ -141,7 +148,7 @@ struct Courier<'e> {
     passed: i64,
 }
 
-impl<'e> Courier<'e> {
+impl<'e> HookDeliverer<'e> {
     fn new(engine: &'e Engine, hook: &'e Hook) -> Self {
         let owner = engine.identity().holder("deliver to a hook").owner;
         Self { engine, hook, owner, passed: 0 }
@@ -156,8 +163,8 @@ impl<'e> Courier<'e> {
                 None
             };
             let pause = match self.step(cut).await {
-                Ok(Step::Again) => continue,
-                Ok(Step::Later(pause)) => pause.min(IDLE_MAX),
+                Ok(DeliveryStep::Again) => continue,
+                Ok(DeliveryStep::Later(pause)) => pause.min(IDLE_MAX),
                 Err(error) => {
                     tracing::warn!(hook = %self.hook.name, error = %told(&error), "could not query for events to deliver");
                     IDLE_MAX
@@ -182,8 +189,8 @@ impl<'e> Courier<'e> {
         let deadline = Instant::now() + limit;
         while Instant::now() < deadline {
             match self.step(late(deadline, limit)).await {
-                Ok(Step::Again) => {}
-                Ok(Step::Later(_)) => return,
+                Ok(DeliveryStep::Again) => {}
+                Ok(DeliveryStep::Later(_)) => return,
                 Err(error) => {
                     tracing::warn!(hook = %self.hook.name, error = %told(&error), "could not query for due deliveries");
                     return;
@@ -194,21 +201,24 @@ impl<'e> Courier<'e> {
 
     /// Delivers the next matching event, if it is due and no other process has claimed it. `cut` ends a
     /// delivery that takes too long. If `cut` returns a failure, the delivery counts as an attempt.
-    async fn step(&mut self, cut: impl Future<Output = Option<Failure>>) -> Result<Step, StoreError> {
+    async fn step(
+        &mut self,
+        cut: impl Future<Output = Option<DeliveryError>>,
+    ) -> Result<DeliveryStep, StoreError> {
         let store = self.engine.store();
         let Some(seen) = store.delivery_fetch(&self.hook.name).await? else {
             store.delivery_begin(std::slice::from_ref(&self.hook.name)).await?;
-            return Ok(Step::Again);
+            return Ok(DeliveryStep::Again);
         };
         let Some(event) = self.next(&seen).await? else {
             self.write_down(PASS_EVERY).await?;
-            return Ok(Step::Later(IDLE_MAX));
+            return Ok(DeliveryStep::Later(IDLE_MAX));
         };
         if !seen.due_in.is_zero() {
-            return Ok(Step::Later(seen.due_in));
+            return Ok(DeliveryStep::Later(seen.due_in));
         }
         let Some(claim) = store.delivery_claim(&seen, &self.owner, CLAIM_TTL).await? else {
-            return Ok(Step::Later(LOOK_EVERY));
+            return Ok(DeliveryStep::Later(LOOK_EVERY));
         };
         let seq = event.seq;
         let told = tokio::select! {
@@ -219,12 +229,12 @@ impl<'e> Courier<'e> {
             }),
             () = self.keep(&claim) => None,
         };
-        let Some(told) = told else { return Ok(Step::Later(LOOK_EVERY)) };
+        let Some(told) = told else { return Ok(DeliveryStep::Later(LOOK_EVERY)) };
         match store.delivery_settle(&claim, told).await? {
-            ClaimStatus::Kept => Ok(Step::Again),
+            ClaimStatus::Kept => Ok(DeliveryStep::Again),
             ClaimStatus::Lost => {
                 tracing::warn!(hook = %self.hook.name, seq, "the claim was lost; the event may be delivered twice");
-                Ok(Step::Later(LOOK_EVERY))
+                Ok(DeliveryStep::Later(LOOK_EVERY))
             }
         }
     }
@@ -269,14 +279,14 @@ impl<'e> Courier<'e> {
         }
     }
 
-    fn verdict(&self, seq: i64, attempts: i64, sent: Result<(), Failure>) -> DeliveryOutcome {
+    fn verdict(&self, seq: i64, attempts: i64, sent: Result<(), DeliveryError>) -> DeliveryOutcome {
         let name = &self.hook.name;
         let error = match sent {
             Ok(()) => {
                 tracing::info!(hook = %name, seq, "delivered");
                 return DeliveryOutcome::Delivered(seq);
             }
-            Err(Failure(error)) => shortened(error),
+            Err(DeliveryError(error)) => shortened(error),
         };
         match back_off(attempts) {
             Some(delay) => {

@@ -7,5 +7,5 @@ mod deliver;
 mod spec;
 mod webhook;
 
-pub use address::{WebAddress, WebAddressError};
-pub use spec::{Hook, Hooks, Means, Pattern, PatternError, Priority, Wants};
+pub use address::{WebAddressError, WebhookUrl};
+pub use spec::{Hook, HookFilter, HookKind, Hooks, Pattern, PatternError, Priority};

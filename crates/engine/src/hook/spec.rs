@@ -7,7 +7,7 @@ use std::time::Duration;
 use drydock_domain::{Name, StoredEvent};
 use serde_json::Value;
 
-use super::address::WebAddress;
+use super::address::WebhookUrl;
 
 /// The kind of events that have a priority.
 const ALERT: &str = "alert";
@@ -27,16 +27,16 @@ pub struct Hook {
     /// The name of the hook. The store keeps its position in the feed under this name.
     pub name: Name,
     /// The event filter.
-    pub wants: Wants,
+    pub wants: HookFilter,
     /// The means of delivery.
-    pub means: Means,
+    pub means: HookKind,
     /// The timeout of one delivery.
     pub timeout: Duration,
 }
 
 /// The event filter of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wants {
+pub struct HookFilter {
     /// The kinds of events.
     pub events: Vec<Pattern>,
     /// The lowest priority of alerts; other events have no priority.
@@ -45,7 +45,7 @@ pub struct Wants {
 
 /// The means of delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Means {
+pub enum HookKind {
     /// Starts a program with the event on its standard input.
     Command {
         /// The program and its arguments.
@@ -56,7 +56,7 @@ pub enum Means {
     /// Posts the event to an address.
     Webhook {
         /// The address.
-        address: WebAddress,
+        address: WebhookUrl,
         /// The environment variable that holds the key of the signature.
         secret_env: Option<String>,
     },
@@ -101,8 +101,8 @@ impl Hook {
 
     fn secret_env(&self) -> Option<&str> {
         match &self.means {
-            Means::Webhook { secret_env, .. } => secret_env.as_deref(),
-            Means::Command { .. } => None,
+            HookKind::Webhook { secret_env, .. } => secret_env.as_deref(),
+            HookKind::Command { .. } => None,
         }
     }
 }
@@ -139,7 +139,7 @@ impl Pattern {
     }
 }
 
-impl Wants {
+impl HookFilter {
     /// Returns true if an event matches the filter.
     pub(super) fn include(&self, event: &StoredEvent) -> bool {
         let urgent = event.kind != ALERT || priority(event) >= self.min_priority;
@@ -197,7 +197,7 @@ mod tests {
             revision: None,
             details,
         };
-        let high = Wants { events: vec![Pattern::Any], min_priority: Priority::High };
+        let high = HookFilter { events: vec![Pattern::Any], min_priority: Priority::High };
         assert!(!high.include(&event("alert", json!({ "priority": "low" }))));
         assert!(high.include(&event("alert", json!({ "priority": "high" }))));
         assert!(high.include(&event("alert", json!({}))));

@@ -15,40 +15,45 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::address::{Channel, WebAddress};
-use super::deliver::Failure;
+use super::address::{WebhookScheme, WebhookUrl};
+use super::deliver::DeliveryError;
 
 /// An event, ready to be sent.
-pub(super) struct Letter {
+pub(super) struct WebhookPayload {
     pub(super) kind: String,
     pub(super) seq: i64,
     pub(super) body: Vec<u8>,
 }
 
 /// Posts an event and waits for the status. Errors name only host and port of the address.
-pub(super) async fn post(address: &WebAddress, secret: Option<&[u8]>, letter: Letter) -> Result<(), Failure> {
+pub(super) async fn post(
+    address: &WebhookUrl,
+    secret: Option<&[u8]>,
+    letter: WebhookPayload,
+) -> Result<(), DeliveryError> {
     let request = request(address, secret, letter)?;
     let place = (address.host.as_str(), address.port);
     let stream = TcpStream::connect(place).await;
-    let stream = stream.map_err(|error| Failure(format!("could not connect to {address}: {error}")))?;
+    let stream = stream.map_err(|error| DeliveryError(format!("could not connect to {address}: {error}")))?;
     let status = match address.channel {
-        Channel::Plain => exchange(address, stream, request).await?,
-        Channel::Tls => {
-            let failed = |error: String| Failure(format!("could not establish TLS with {address}: {error}"));
+        WebhookScheme::Plain => exchange(address, stream, request).await?,
+        WebhookScheme::Tls => {
+            let failed =
+                |error: String| DeliveryError(format!("could not establish TLS with {address}: {error}"));
             let name = ServerName::try_from(address.host.clone()).map_err(|error| failed(told(&error)))?;
             let connector = TlsConnector::from(drydock_trust::by_system().map_err(failed)?);
             let stream = connector.connect(name, stream).await.map_err(|error| failed(told(&error)))?;
             exchange(address, stream, request).await?
         }
     };
-    if status.is_success() { Ok(()) } else { Err(Failure(format!("{address} answered {status}"))) }
+    if status.is_success() { Ok(()) } else { Err(DeliveryError(format!("{address} answered {status}"))) }
 }
 
 fn request(
-    address: &WebAddress,
+    address: &WebhookUrl,
     secret: Option<&[u8]>,
-    letter: Letter,
-) -> Result<Request<Full<Bytes>>, Failure> {
+    letter: WebhookPayload,
+) -> Result<Request<Full<Bytes>>, DeliveryError> {
     let mut request = Request::post(address.target.clone())
         .header(HOST, &address.named)
         .header(USER_AGENT, concat!("drydock/", env!("CARGO_PKG_VERSION")))
@@ -62,7 +67,7 @@ fn request(
         request = request.header(AUTHORIZATION, credentials);
     }
     let request = request.body(Full::new(Bytes::from(letter.body)));
-    request.map_err(|error| Failure(format!("could not write the request to {address}: {error}")))
+    request.map_err(|error| DeliveryError(format!("could not write the request to {address}: {error}")))
 }
 
 /// Returns `sha256=` and the HMAC of the body in hexadecimal.
@@ -73,11 +78,12 @@ fn signature(secret: &[u8], body: &[u8]) -> String {
 }
 
 async fn exchange(
-    address: &WebAddress,
+    address: &WebhookUrl,
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     request: Request<Full<Bytes>>,
-) -> Result<StatusCode, Failure> {
-    let broken = |error: hyper::Error| Failure(format!("the request to {address} failed: {}", told(&error)));
+) -> Result<StatusCode, DeliveryError> {
+    let broken =
+        |error: hyper::Error| DeliveryError(format!("the request to {address} failed: {}", told(&error)));
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let mut answer = std::pin::pin!(sender.send_request(request));
     // The connection only moves bytes while it is polled. If it ends first, the response future returns the

@@ -19,8 +19,8 @@ use tokio::sync::mpsc;
 use tracing::Instrument;
 
 use super::ended::{Outcome, described};
-use super::listen::{Heard, Listener};
-use super::scope::{End, Scope, kept_by, signature, snapshot};
+use super::listen::{AgentListener, AgentReport};
+use super::scope::{RunContext, RunOutcome, kept_by, signature, snapshot};
 use crate::error::EngineError;
 use crate::rule::effective_for;
 use crate::tree::SubplanDraft;
@@ -36,27 +36,27 @@ const SESSION_EVENTS_MAX: i64 = 3_000;
 const BEFORE_QUESTION: &str = "work before the question";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum AgentRole {
     Strategist,
     Writer,
     Reviewer,
 }
 
-impl Role {
+impl AgentRole {
     fn name(self) -> &'static str {
         match self {
-            Role::Strategist => "strategist",
-            Role::Writer => "writer",
-            Role::Reviewer => "reviewer",
+            AgentRole::Strategist => "strategist",
+            AgentRole::Writer => "writer",
+            AgentRole::Reviewer => "reviewer",
         }
     }
 }
 
 /// The assignment of an agent.
 #[derive(Clone, Copy)]
-pub(super) struct Errand<'a> {
+pub(super) struct AgentAssignment<'a> {
     pub(super) name: &'a str,
-    pub(super) role: Role,
+    pub(super) role: AgentRole,
     pub(super) checkout: &'a Checkout,
     /// Feedback on its work from earlier in this run.
     pub(super) said: &'a [String],
@@ -64,14 +64,14 @@ pub(super) struct Errand<'a> {
     pub(super) proposal: Option<(usize, &'a str)>,
 }
 
-impl<'a> Errand<'a> {
-    pub(super) fn of(name: &'a str, role: Role, checkout: &'a Checkout) -> Self {
+impl<'a> AgentAssignment<'a> {
+    pub(super) fn of(name: &'a str, role: AgentRole, checkout: &'a Checkout) -> Self {
         Self { name, role, checkout, said: &[], proposal: None }
     }
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Verdict {
+pub(super) struct ReviewerVerdict {
     pub(super) opinion: VerdictKind,
     pub(super) version: Option<String>,
     pub(super) reason: Option<String>,
@@ -84,16 +84,16 @@ pub(super) enum AgentEnd {
         choices: Vec<Choice>,
         carried: Vec<SubplanDraft>,
         subplans: Vec<SubplanDraft>,
-        verdict: Option<Verdict>,
+        verdict: Option<ReviewerVerdict>,
     },
     /// The run has ended.
-    Ended(End),
+    Ended(RunOutcome),
 }
 
-impl Scope<'_> {
+impl RunContext<'_> {
     /// Runs an agent to its end. Its work is kept regardless of how it ended.
-    pub(super) async fn agent(&self, errand: &Errand<'_>) -> Result<AgentEnd, EngineError> {
-        let Errand { name, role, checkout, .. } = *errand;
+    pub(super) async fn agent(&self, errand: &AgentAssignment<'_>) -> Result<AgentEnd, EngineError> {
+        let AgentAssignment { name, role, checkout, .. } = *errand;
         let Some(spec) = self.engine.settings().agents.get(name).cloned() else {
             let text = format!("there is no agent {name:?} in the configuration");
             return Ok(AgentEnd::Ended(self.failed(ErrorClass::AgentMissing, text)));
@@ -117,7 +117,7 @@ impl Scope<'_> {
         let sandbox = runner.confinement(&spec);
         let details = json!({ "agent": name, "role": role.name(), "sandbox": sandbox });
         self.note(Event::Agent { what: "started", details }).await?;
-        let mut listener = Listener::new(self, errand, carried);
+        let mut listener = AgentListener::new(self, errand, carried);
         let mut restarts = 0;
         let ending = loop {
             let (signals, heard) = mpsc::channel(SIGNALS_MAX);
@@ -149,10 +149,10 @@ impl Scope<'_> {
     /// always start a new session, so that they judge independently.
     async fn earlier_session(
         &self,
-        errand: &Errand<'_>,
+        errand: &AgentAssignment<'_>,
         spec: &AgentSpec,
     ) -> Result<Option<EarlierSession>, EngineError> {
-        if errand.role == Role::Reviewer || spec.protocol() != "acp" {
+        if errand.role == AgentRole::Reviewer || spec.protocol() != "acp" {
             return Ok(None);
         }
         let phase = self.plan.stage.phase().name();
@@ -189,10 +189,10 @@ impl Scope<'_> {
         RunDirs { worktree: tree.to_owned(), temp: self.temp(), reads }
     }
 
-    fn job(&self, errand: &Errand<'_>, invariants: &[Invariant], carried: &[Choice]) -> AgentTask {
+    fn job(&self, errand: &AgentAssignment<'_>, invariants: &[Invariant], carried: &[Choice]) -> AgentTask {
         let plan = &self.plan;
         // A reviewer judges the result independently of an interruption.
-        let interrupted = plan.interruption.as_ref().filter(|_| errand.role != Role::Reviewer);
+        let interrupted = plan.interruption.as_ref().filter(|_| errand.role != AgentRole::Reviewer);
         let interrupted = interrupted.map(|one| one.feedback(plan));
         AgentTask {
             plan: plan.id.to_string(),
@@ -217,12 +217,13 @@ impl Scope<'_> {
 
     async fn agent_ended(
         &self,
-        errand: &Errand<'_>,
+        errand: &AgentAssignment<'_>,
         ending: Result<Ending, StartError>,
-        heard: Heard,
+        heard: AgentReport,
     ) -> Result<AgentEnd, EngineError> {
         let name = errand.name;
-        let Heard { choices, carried, subplans, mistake, verdict, question, limited, exhausted } = heard;
+        let AgentReport { choices, carried, subplans, mistake, verdict, question, limited, exhausted } =
+            heard;
         let how = described(&ending);
         let stopped_for_budget =
             exhausted && matches!(ending, Ok(Ending::Stopped)) && !self.stop.is_cancelled();
@@ -233,7 +234,7 @@ impl Scope<'_> {
         };
         // The end of a writer is emitted after its work is captured, because the capture shows whether it
         // changed anything.
-        if outcome != Some(Outcome::Done) || errand.role != Role::Writer || question.is_some() {
+        if outcome != Some(Outcome::Done) || errand.role != AgentRole::Writer || question.is_some() {
             self.emit_ended(name, &how, outcome).await?;
         }
         // A subplan that could not be read would be missing from a strategy that looks complete.
@@ -260,7 +261,7 @@ impl Scope<'_> {
         let said = |tail: &str| if tail.is_empty() { String::new() } else { format!("; it said:\n{tail}") };
         match ending {
             Ok(Ending::Finished) => Ok(AgentEnd::Finished { choices, carried, subplans, verdict }),
-            Ok(Ending::Stopped | Ending::RateLimited { .. }) => Ok(AgentEnd::Ended(End::Stopped)),
+            Ok(Ending::Stopped | Ending::RateLimited { .. }) => Ok(AgentEnd::Ended(RunOutcome::Stopped)),
             Ok(
                 Ending::Failed { tail, .. }
                 | Ending::Killed { tail, .. }
@@ -286,18 +287,22 @@ impl Scope<'_> {
 
     /// Checkpoints the work so far, and returns the end of a run whose agent asked a question. The next run
     /// continues from the checkpoint; a strategist starts again without it.
-    async fn asked(&self, errand: &Errand<'_>, question: Question) -> Result<End, EngineError> {
+    async fn asked(
+        &self,
+        errand: &AgentAssignment<'_>,
+        question: Question,
+    ) -> Result<RunOutcome, EngineError> {
         let question = match self.work_or_alert(errand, BEFORE_QUESTION).await? {
             Some(work) => question.going_on_with(&work, &self.plan),
             None => question,
         };
         // The next run does not continue from files of other roles, but they are checkpointed too.
-        if errand.role != Role::Writer
+        if errand.role != AgentRole::Writer
             && let Err(error) = self.keep(errand.checkout, BEFORE_QUESTION).await
         {
             self.unkept(error).await?;
         }
-        Ok(End::Report(Box::new(Command::Ask(self.run.clone(), question))))
+        Ok(RunOutcome::Report(Box::new(Command::Ask(self.run.clone(), question))))
     }
 
     /// Checkpoints the worktree if it differs from `seen`, and updates `seen`.

@@ -12,27 +12,27 @@ use tracing::Instrument;
 
 use super::execute::entry;
 use super::ground::{Ground, Looked, look};
-use super::scope::{End, Scope, signature};
+use super::scope::{RunContext, RunOutcome, signature};
 use super::settle::{IntentEnd, intent_end, intent_name, revoke};
 use super::sign::signed;
-use super::validate::Validated;
+use super::validate::ValidationOutcome;
 use crate::engine::WORKER;
 use crate::error::EngineError;
-use crate::hold::ProjectHold;
-use crate::rule::Subject;
+use crate::hold::ProjectLockGuard;
+use crate::rule::CommitRange;
 use crate::{task, trace};
 
 /// Maximum number of attempts of a landing whose target moves meanwhile.
 const ATTEMPTS_MAX: usize = 10;
 const SUBJECT_MAX: usize = 72;
 
-pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
+pub(super) async fn run(scope: &RunContext<'_>) -> Result<RunOutcome, EngineError> {
     let _alive = scope.prepare().await?;
     let project = match scope.engine.hold_project(&scope.project.name, &scope.stop).await {
-        Err(EngineError::LockHeld { .. }) if scope.stop.is_cancelled() => return Ok(End::Stopped),
+        Err(EngineError::LockHeld { .. }) if scope.stop.is_cancelled() => return Ok(RunOutcome::Stopped),
         held => held?,
     };
-    let lander = Lander { scope, project: &project };
+    let lander = ApplyRun { scope, project: &project };
     let ended = {
         let landing = lander.run();
         tokio::pin!(landing);
@@ -52,14 +52,14 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
 }
 
 /// A landing that holds both locks.
-pub(super) struct Lander<'a> {
-    pub(super) scope: &'a Scope<'a>,
-    pub(super) project: &'a ProjectHold,
+pub(super) struct ApplyRun<'a> {
+    pub(super) scope: &'a RunContext<'a>,
+    pub(super) project: &'a ProjectLockGuard,
 }
 
 /// The result of one attempt.
 pub(super) enum Attempt {
-    Ended(End),
+    Ended(RunOutcome),
     /// The target moved during the attempt. The text is git's message, if there is one.
     TargetMoved(String),
 }
@@ -80,8 +80,8 @@ enum Joined {
     Refused(Vec<String>),
 }
 
-impl Lander<'_> {
-    async fn run(&self) -> Result<End, EngineError> {
+impl ApplyRun<'_> {
+    async fn run(&self) -> Result<RunOutcome, EngineError> {
         if let Some(intent) = self.scope.plan.intent.clone()
             && let Some(end) = self.settle(intent).await?
         {
@@ -113,7 +113,7 @@ impl Lander<'_> {
     }
 
     /// Determines how a landing ended that an earlier run started.
-    async fn settle(&self, intent: Intent) -> Result<Option<End>, EngineError> {
+    async fn settle(&self, intent: Intent) -> Result<Option<RunOutcome>, EngineError> {
         let (repository, project) = (self.scope.repository.clone(), self.scope.project.clone());
         let (plan, seen) = (self.scope.plan.clone(), intent.clone());
         match task::blocking(move || intent_end(&repository, &project, &plan, &seen)).await? {
@@ -125,7 +125,7 @@ impl Lander<'_> {
             }
             IntentEnd::Rewritten => {
                 let question = Question::apply_outcome(&intent.target, &intent.from, &intent.to);
-                Ok(Some(End::Report(Box::new(Command::Ask(self.scope.run.clone(), question)))))
+                Ok(Some(RunOutcome::Report(Box::new(Command::Ask(self.scope.run.clone(), question)))))
             }
             IntentEnd::Unknown(away) => Ok(Some(self.wait_for(away))),
         }
@@ -133,9 +133,9 @@ impl Lander<'_> {
 
     /// Ends the run if the head commit differs from the recorded changesets: Apply lands exactly the changes
     /// that Execute recorded (S3.3).
-    async fn unrecorded(&self) -> Result<Option<End>, EngineError> {
+    async fn unrecorded(&self) -> Result<Option<RunOutcome>, EngineError> {
         let recorded = recorded(self.scope.engine, &self.scope.plan).await?;
-        let subject = Subject::of(&self.scope.plan)?;
+        let subject = CommitRange::of(&self.scope.plan)?;
         let changes =
             self.scope.git(move |repository| repository.changes(&subject.from, &subject.to)).await?;
         let held: Vec<_> = changes.into_iter().map(entry).collect();
@@ -149,7 +149,7 @@ impl Lander<'_> {
     async fn attempt(&self) -> Result<Attempt, EngineError> {
         let scope = self.scope;
         if scope.stop.is_cancelled() {
-            return Ok(Attempt::Ended(End::Stopped));
+            return Ok(Attempt::Ended(RunOutcome::Stopped));
         }
         let ground = match self.look().await? {
             Looked::Found(ground) => ground,
@@ -165,13 +165,13 @@ impl Lander<'_> {
         };
         let reasons = match self.judge(&merged).await? {
             Some(reasons) => reasons,
-            None => return Ok(Attempt::Ended(End::Stopped)),
+            None => return Ok(Attempt::Ended(RunOutcome::Stopped)),
         };
         if !reasons.is_empty() {
             return Ok(Attempt::Ended(self.constrained(reasons)));
         }
         if scope.stop.is_cancelled() {
-            return Ok(Attempt::Ended(End::Stopped));
+            return Ok(Attempt::Ended(RunOutcome::Stopped));
         }
         match scope.project.remote.clone() {
             None => self.land_here(merged).instrument(trace::landing()).await,
@@ -191,7 +191,7 @@ impl Lander<'_> {
     /// is written (S2.3).
     async fn merge(&self, ground: Ground) -> Result<Joined, EngineError> {
         let scope = self.scope;
-        let (target, subject) = (self.target().to_owned(), Subject::of(&scope.plan)?);
+        let (target, subject) = (self.target().to_owned(), CommitRange::of(&scope.plan)?);
         let (text, plan) = (landing_message(&scope.plan, &scope.run), scope.plan.id.clone());
         let (base, repository) = (scope.base()?, scope.repository.clone());
         task::blocking(move || {
@@ -225,7 +225,7 @@ impl Lander<'_> {
     /// `None` if the run was asked to stop.
     async fn judge(&self, merged: &Merged) -> Result<Option<Vec<String>>, EngineError> {
         let scope = self.scope;
-        let subject = Subject { from: merged.ground.from.clone(), to: merged.commit.clone() };
+        let subject = CommitRange { from: merged.ground.from.clone(), to: merged.commit.clone() };
         let looked =
             scope.engine.enforce(&scope.plan, &scope.project, Phase::Apply, subject, &scope.stop).await;
         let enforcement = match looked {
@@ -243,9 +243,9 @@ impl Lander<'_> {
         let validations = scope.validate(&path).await?;
         scope.git(move |repository| repository.checkout_remove(&path)).await?;
         let validations = match validations {
-            Validated::Ran(validations) => validations,
+            ValidationOutcome::Ran(validations) => validations,
             // A landing has no time limit.
-            Validated::Stopped | Validated::OutOfTime => return Ok(None),
+            ValidationOutcome::Stopped | ValidationOutcome::OutOfTime => return Ok(None),
         };
         reasons.extend(validations.iter().filter(|run| run.required && !run.passed).map(failed));
         Ok(Some(reasons))
@@ -325,7 +325,11 @@ impl Lander<'_> {
     }
 
     /// Records a landing whose commit the target contains, at the remote if there is one.
-    pub(super) async fn landed(&self, commit: &CommitId, proof: LandingProof) -> Result<End, EngineError> {
+    pub(super) async fn landed(
+        &self,
+        commit: &CommitId,
+        proof: LandingProof,
+    ) -> Result<RunOutcome, EngineError> {
         let scope = self.scope;
         let warning = match &scope.project.remote {
             None => None,
@@ -335,11 +339,11 @@ impl Lander<'_> {
         let landed = Landed { commit: commit.to_string(), proof, warning };
         let land = Command::Land(scope.run.clone(), landed);
         scope.engine.issue_landing(scope.hold, self.project, land, WORKER).await?;
-        Ok(End::Recorded)
+        Ok(RunOutcome::Recorded)
     }
 
-    pub(super) fn constrained(&self, reasons: Vec<String>) -> End {
-        End::Report(Box::new(Command::Constrain(self.scope.run.clone(), reasons)))
+    pub(super) fn constrained(&self, reasons: Vec<String>) -> RunOutcome {
+        RunOutcome::Report(Box::new(Command::Constrain(self.scope.run.clone(), reasons)))
     }
 }
 

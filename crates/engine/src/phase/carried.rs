@@ -7,8 +7,8 @@ use drydock_store::EventFilter;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::agents::Role;
-use super::scope::Scope;
+use super::agents::AgentRole;
+use super::scope::RunContext;
 use crate::error::EngineError;
 use crate::tree::SubplanDraft;
 
@@ -17,7 +17,7 @@ const PAGE: i64 = 1_000;
 
 /// The choices and subplans of earlier runs that still count.
 #[derive(Debug, Default)]
-pub(super) struct Carried {
+pub(super) struct EarlierOutput {
     pub(super) choices: Vec<Choice>,
     pub(super) subplans: Vec<SubplanDraft>,
     /// Subplans of interrupted runs. The task of the next run does not name them, so they count only if the
@@ -28,20 +28,20 @@ pub(super) struct Carried {
 
 /// The state while the feed is read in order.
 #[derive(Debug, Default)]
-struct Reading {
+struct EarlierOutputReader {
     /// Reported by runs that ended early.
-    carried: Carried,
+    carried: EarlierOutput,
     /// Reported by the run whose events are being read.
-    current: Carried,
+    current: EarlierOutput,
 }
 
-impl Scope<'_> {
+impl RunContext<'_> {
     /// Returns the reports of a strategist's earlier runs that ended early. Empty for other roles.
-    pub(super) async fn carried(&self, role: Role) -> Result<Carried, EngineError> {
-        if role != Role::Strategist || self.plan.runs < 2 {
-            return Ok(Carried::default());
+    pub(super) async fn carried(&self, role: AgentRole) -> Result<EarlierOutput, EngineError> {
+        if role != AgentRole::Strategist || self.plan.runs < 2 {
+            return Ok(EarlierOutput::default());
         }
-        let (mut reading, mut after) = (Reading::default(), 0);
+        let (mut reading, mut after) = (EarlierOutputReader::default(), 0);
         loop {
             let filter = EventFilter { after, plan: Some(self.plan.id.clone()), limit: PAGE };
             let events = self.engine.store().event_list(&filter).await?;
@@ -54,10 +54,10 @@ impl Scope<'_> {
     }
 }
 
-impl Reading {
+impl EarlierOutputReader {
     fn read(&mut self, event: &StoredEvent) {
         match event.kind.as_str() {
-            "plan.started" => self.current = Carried::default(),
+            "plan.started" => self.current = EarlierOutput::default(),
             "agent.choice" => {
                 let choice = Choice::deserialize(&event.details).ok();
                 choice.into_iter().for_each(|choice| put_choice(&mut self.current.choices, choice));
@@ -71,7 +71,7 @@ impl Reading {
             // The run ended early, but its reports are still valid.
             "plan.waiting" | "plan.taken_over" | "agent.rate_limited" => {
                 let interrupted = event.kind == "plan.taken_over";
-                let Carried { choices, subplans, .. } = std::mem::take(&mut self.current);
+                let EarlierOutput { choices, subplans, .. } = std::mem::take(&mut self.current);
                 choices.into_iter().for_each(|choice| put_choice(&mut self.carried.choices, choice));
                 for piece in subplans {
                     match interrupted {
@@ -82,15 +82,15 @@ impl Reading {
             }
             // The next run reports everything again: the strategy was not valid, or the phase has ended.
             "plan.errored" if event.details["error"]["class"] == json!(ErrorClass::StrategyInvalid) => {
-                *self = Reading::default();
+                *self = EarlierOutputReader::default();
             }
-            "plan.completed" | "plan.reverted" => *self = Reading::default(),
+            "plan.completed" | "plan.reverted" => *self = EarlierOutputReader::default(),
             _ => {}
         }
     }
 }
 
-impl Carried {
+impl EarlierOutput {
     /// Adds a subplan. A later report of the same subplan replaces the earlier one.
     fn put(&mut self, piece: SubplanDraft) {
         self.of_session.retain(|one| one.name != piece.name);
@@ -126,8 +126,8 @@ mod tests {
 
     use super::*;
 
-    fn read(events: &[(&str, Value)]) -> Carried {
-        let mut reading = Reading::default();
+    fn read(events: &[(&str, Value)]) -> EarlierOutput {
+        let mut reading = EarlierOutputReader::default();
         for (kind, details) in events {
             let (kind, details, at) = ((*kind).to_owned(), details.clone(), Timestamp::from_micros(1));
             reading.read(&StoredEvent { seq: 1, at, kind, plan: None, run: None, revision: None, details });

@@ -14,33 +14,33 @@ use tracing::Instrument;
 
 use super::forget::forget_refs;
 use super::ground::unreachable;
-use super::pass::Pass;
+use super::pass::RunToken;
 use super::printed::log_of;
-use super::scope::{End, Scope};
+use super::scope::{RunContext, RunOutcome};
 use super::{agents, apply, execute, leftovers, strategize};
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
-use crate::hold::Hold;
-use crate::rule::Subject;
+use crate::hold::PlanLockGuard;
+use crate::rule::CommitRange;
 use crate::steer::Caller;
 use crate::subplan::{forget_joins, is_tended};
-use crate::sync::{Begin, Together};
+use crate::sync::{PlanSync, RunStart};
 use crate::{task, trace, work_log};
 
-type Driving = Pin<Box<dyn Future<Output = Result<Plan, EngineError>> + Send>>;
+type DriveFuture = Pin<Box<dyn Future<Output = Result<Plan, EngineError>> + Send>>;
 
 /// Maximum number of times that one call judges commits which others added to the branch during its landing.
 /// After that, the plan is left to the next command.
 const REEXAMINATIONS_MAX: usize = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Until {
+enum DriveUntil {
     PhaseEnds,
     WorkEnds,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
+enum StopCause {
     Nothing,
     LockLost,
     Interrupted,
@@ -50,17 +50,17 @@ enum Cause {
 impl Engine {
     /// Drives this phase of a plan to its end in this process, if the phase is queued or its owner is gone. A
     /// plan in another phase or state is returned unchanged. A lock held by another process is a conflict.
-    pub fn drive(&self, plan: PlanId, phase: Phase) -> Driving {
-        self.drive_until(plan, phase, Until::PhaseEnds)
+    pub fn drive(&self, plan: PlanId, phase: Phase) -> DriveFuture {
+        self.drive_until(plan, phase, DriveUntil::PhaseEnds)
     }
 
     /// Like `Engine::drive`, for a worker that claimed the plan: a plan without a strategist continues to
     /// Execute under the same lock.
-    pub(crate) fn drive_claimed(&self, plan: PlanId, phase: Phase) -> Driving {
-        self.drive_until(plan, phase, Until::WorkEnds)
+    pub(crate) fn drive_claimed(&self, plan: PlanId, phase: Phase) -> DriveFuture {
+        self.drive_until(plan, phase, DriveUntil::WorkEnds)
     }
 
-    fn drive_until(&self, plan: PlanId, phase: Phase, until: Until) -> Driving {
+    fn drive_until(&self, plan: PlanId, phase: Phase, until: DriveUntil) -> DriveFuture {
         let engine = self.clone();
         Box::pin(async move {
             let stored = engine.plan_stored(&plan).await?;
@@ -73,7 +73,7 @@ impl Engine {
             let mut hold = engine.hold(&plan, "drive a phase").await?;
             hold.listen();
             let mut driven = engine.drive_traced(&hold, &plan, phase).await;
-            if let (Until::WorkEnds, Ok(strategized)) = (until, &driven)
+            if let (DriveUntil::WorkEnds, Ok(strategized)) = (until, &driven)
                 && let Some(worked) = engine.go_on(&hold, strategized).await
             {
                 driven = worked;
@@ -91,7 +91,7 @@ impl Engine {
     /// decision is needed.
     async fn judge_again(
         &self,
-        hold: &Hold,
+        hold: &PlanLockGuard,
         mut driven: Result<Plan, EngineError>,
     ) -> Result<Plan, EngineError> {
         for _ in 0..REEXAMINATIONS_MAX {
@@ -114,7 +114,12 @@ impl Engine {
         driven
     }
 
-    async fn drive_traced(&self, hold: &Hold, id: &PlanId, phase: Phase) -> Result<Plan, EngineError> {
+    async fn drive_traced(
+        &self,
+        hold: &PlanLockGuard,
+        id: &PlanId,
+        phase: Phase,
+    ) -> Result<Plan, EngineError> {
         let span = trace::run(id);
         let driven = self.drive_held(hold, id, phase).instrument(span.clone()).await;
         trace::ended(&span, &driven);
@@ -123,7 +128,7 @@ impl Engine {
 
     /// Continues a plan without a strategist to Execute, as the next claim would. Returns `None` if the plan
     /// does not continue automatically.
-    async fn go_on(&self, hold: &Hold, plan: &Plan) -> Option<Result<Plan, EngineError>> {
+    async fn go_on(&self, hold: &PlanLockGuard, plan: &Plan) -> Option<Result<Plan, EngineError>> {
         let at_once = plan.spec.agents.strategize.is_none() && due(plan) == Some(Effect::AdvanceToExecute);
         let stops = || hold.cancel_asked().is_cancelled() || self.stopping().is_cancelled();
         if !at_once || stops() {
@@ -145,7 +150,7 @@ impl Engine {
         }
     }
 
-    async fn drive_held(&self, hold: &Hold, id: &PlanId, phase: Phase) -> Result<Plan, EngineError> {
+    async fn drive_held(&self, hold: &PlanLockGuard, id: &PlanId, phase: Phase) -> Result<Plan, EngineError> {
         let plan = self.plan_stored(id).await?;
         if plan.stage.phase() != phase {
             return Ok(plan);
@@ -182,10 +187,10 @@ impl Engine {
         let is_asked = move || asked.is_cancelled() || stopping.is_cancelled();
         let repository = repository.stopped_by(StopSignal::new(is_asked));
         let together =
-            Together { engine: self, hold, plan: &plan, project: &project, repository: &repository };
+            PlanSync { engine: self, hold, plan: &plan, project: &project, repository: &repository };
         let begin = match together.before().await {
-            Ok(Begin::At { from, replaces }) => (from, replaces),
-            Ok(Begin::Diverged(plan) | Begin::Reexamined(plan)) => return Ok(*plan),
+            Ok(RunStart::At { from, replaces }) => (from, replaces),
+            Ok(RunStart::Diverged(plan) | RunStart::Reexamined(plan)) => return Ok(*plan),
             Err(error) => return self.wait_to_land(hold, &plan, &project, error).await,
         };
         if makes_directory(&plan) {
@@ -198,8 +203,9 @@ impl Engine {
             hold.tally().begin(run.clone());
         }
         let permits = plan.grants.iter().map(agents::permitted).collect();
-        let (pass, log) = (Pass::new(), log_of(self, &plan, &run));
-        let scope = Scope { engine: self, hold, plan, project, repository, run, stop, pass, permits, log };
+        let (pass, log) = (RunToken::new(), log_of(self, &plan, &run));
+        let scope =
+            RunContext { engine: self, hold, plan, project, repository, run, stop, pass, permits, log };
         let started = work_log::started(&scope.plan, &scope.run);
         let driven = self.finish(hold, scope).await;
         started.ended(&driven);
@@ -209,7 +215,7 @@ impl Engine {
     /// Postpones a landing that could not start because its remote did not answer. Returns any other error.
     async fn wait_to_land(
         &self,
-        hold: &Hold,
+        hold: &PlanLockGuard,
         plan: &Plan,
         project: &Project,
         error: EngineError,
@@ -236,7 +242,7 @@ impl Engine {
             phase @ Phase::Strategize => {
                 let mut at_base = plan.clone();
                 base.clone_into(&mut at_base.base_commit);
-                let subject = Subject::of(&at_base)?;
+                let subject = CommitRange::of(&at_base)?;
                 self.enforce(&at_base, project, phase, subject, self.stopping()).await
             }
             phase @ (Phase::Execute | Phase::Apply) => Ok(Enforcement::nothing(phase)),
@@ -245,7 +251,7 @@ impl Engine {
 
     async fn start(
         &self,
-        hold: &Hold,
+        hold: &PlanLockGuard,
         plan: Plan,
         project: &Project,
         (from, replaces): (Option<String>, Option<String>),
@@ -270,8 +276,8 @@ impl Engine {
     }
 
     /// Runs the phase, watches for reasons to stop, and commits how the run ended.
-    async fn finish(&self, hold: &Hold, scope: Scope<'_>) -> Result<Plan, EngineError> {
-        let mut cause = Cause::Nothing;
+    async fn finish(&self, hold: &PlanLockGuard, scope: RunContext<'_>) -> Result<Plan, EngineError> {
+        let mut cause = StopCause::Nothing;
         if makes_directory(&scope.plan) {
             scope.begin_log().await?;
         }
@@ -279,30 +285,30 @@ impl Engine {
             let body = run(&scope);
             tokio::pin!(body);
             loop {
-                let open = cause == Cause::Nothing;
+                let open = cause == StopCause::Nothing;
                 tokio::select! {
                     ended = &mut body => break ended,
-                    () = hold.lost().cancelled(), if open => cause = Cause::LockLost,
-                    () = self.stopping().cancelled(), if open => cause = Cause::Interrupted,
-                    () = hold.cancel_asked().cancelled(), if open => cause = Cause::CancelAsked,
+                    () = hold.lost().cancelled(), if open => cause = StopCause::LockLost,
+                    () = self.stopping().cancelled(), if open => cause = StopCause::Interrupted,
+                    () = hold.cancel_asked().cancelled(), if open => cause = StopCause::CancelAsked,
                 }
                 scope.stop.cancel();
             }
         };
-        if cause != Cause::LockLost {
+        if cause != StopCause::LockLost {
             scope.finish_log().await;
         }
         scope.forget_pass().await;
         let directory = scope.directory();
         task::blocking(move || leftovers::forget_home(&directory)).await;
-        if cause != Cause::LockLost {
+        if cause != StopCause::LockLost {
             scope.restore_links().await;
         }
         let id = &scope.plan.id;
         let mut caller = Caller::worker();
         let command = match (ended, cause) {
-            (_, Cause::LockLost) => return Err(EngineError::LeaseLost { key: id.to_string() }),
-            (Ok(End::Recorded), _) => {
+            (_, StopCause::LockLost) => return Err(EngineError::LeaseLost { key: id.to_string() }),
+            (Ok(RunOutcome::Recorded), _) => {
                 if scope.plan.fanout.is_some() {
                     forget_joins(&scope.repository, id).await;
                 }
@@ -315,15 +321,16 @@ impl Engine {
                 forget_refs(&applied, &scope.project, &scope.repository).await;
                 return Ok(applied);
             }
-            (Ok(End::Report(command)), _) => *command,
-            (Ok(End::Stopped) | Err(EngineError::Interrupted), Cause::CancelAsked) => {
+            (Ok(RunOutcome::Report(command)), _) => *command,
+            (Ok(RunOutcome::Stopped) | Err(EngineError::Interrupted), StopCause::CancelAsked) => {
                 let requested = self.cancel_requested(hold, &scope).await?;
                 caller = requested.1;
                 requested.0
             }
-            (Ok(End::Stopped) | Err(EngineError::Interrupted), Cause::Nothing | Cause::Interrupted) => {
-                self.handed_back(hold, &scope.plan, &scope.repository).await?
-            }
+            (
+                Ok(RunOutcome::Stopped) | Err(EngineError::Interrupted),
+                StopCause::Nothing | StopCause::Interrupted,
+            ) => self.handed_back(hold, &scope.plan, &scope.repository).await?,
             (Err(error @ (EngineError::LeaseLost { .. } | EngineError::Store(_))), _) => return Err(error),
             // Another landing takes long; that is not a failure of this plan.
             (Err(error @ EngineError::LockHeld { .. }), _) => {
@@ -345,8 +352,8 @@ impl Engine {
     /// (N5).
     async fn cancel_requested(
         &self,
-        hold: &Hold,
-        scope: &Scope<'_>,
+        hold: &PlanLockGuard,
+        scope: &RunContext<'_>,
     ) -> Result<(Command, Caller), EngineError> {
         let Some(HolderRequest { kind, reason, by, via, authority }) =
             self.store().request_fetch(&scope.plan.id).await?
@@ -371,7 +378,7 @@ fn makes_directory(plan: &Plan) -> bool {
     plan.stage.phase() != Phase::Strategize || plan.spec.agents.strategize.is_some()
 }
 
-async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
+async fn run(scope: &RunContext<'_>) -> Result<RunOutcome, EngineError> {
     match scope.plan.stage.phase() {
         Phase::Strategize => strategize::run(scope).await,
         Phase::Execute => execute::run(scope).await,
@@ -380,7 +387,7 @@ async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
 }
 
 /// Returns the failure that a run reports for an error. The text includes the causes of the error.
-fn failure(scope: &Scope<'_>, error: &EngineError) -> Command {
+fn failure(scope: &RunContext<'_>, error: &EngineError) -> Command {
     let text = told(error);
     let class = match error {
         EngineError::File { .. } => ErrorClass::Filesystem,

@@ -5,7 +5,7 @@ use drydock_agent::{Ending, ModelFailure, StartError};
 use drydock_domain::{ErrorClass, Event, told};
 use serde_json::json;
 
-use super::scope::Scope;
+use super::scope::RunContext;
 use crate::error::EngineError;
 
 /// How an agent's run ended. A run that drydock stopped for a reason not listed here has no outcome.
@@ -77,7 +77,7 @@ impl Outcome {
     }
 }
 
-impl Scope<'_> {
+impl RunContext<'_> {
     pub(super) async fn emit_ended(
         &self,
         agent: &str,

@@ -11,11 +11,11 @@ use drydock_worktree::{Checkout, CommitId, Staged, TreeChange, Verified};
 
 use serde_json::json;
 
-use super::agents::{AgentEnd, Errand, Role};
+use super::agents::{AgentAssignment, AgentEnd, AgentRole};
 use super::ended::{FINISHED, Outcome};
-use super::judge::{Verdict, Work};
+use super::judge::{JudgeOutcome, WorkToJudge};
 use super::leftovers::remove_untouched;
-use super::scope::{End, Scope, signature, snapshot};
+use super::scope::{RunContext, RunOutcome, signature, snapshot};
 use crate::error::EngineError;
 use crate::task;
 
@@ -28,7 +28,7 @@ const MENDS_MAX: usize = 3;
 /// Number of refused proposals in one run after which a person is asked (S4.12).
 const REFUSALS_MAX: usize = 5;
 
-pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
+pub(super) async fn run(scope: &RunContext<'_>) -> Result<RunOutcome, EngineError> {
     let agent = scope.engine.writer(&scope.plan.spec.agents).map(str::to_owned);
     let writer = agent.clone().or_else(|| scope.plan.fanout.as_ref().map(|_| SUBPLANS.to_owned()));
     let Some(writer) = writer else {
@@ -50,7 +50,8 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     let ended = rounds(scope, agent.as_deref(), &checkout).await?;
     // The result of a subplan joins its parent. If the subplan changed nothing, its run directory is
     // removed at once: git scans all worktrees whenever one is created.
-    let completed = matches!(&ended.end, End::Report(command) if matches!(**command, Command::Complete(..)));
+    let completed =
+        matches!(&ended.end, RunOutcome::Report(command) if matches!(**command, Command::Complete(..)));
     let untouched = completed && scope.plan.place.is_some() && ended.head == Some(scope.from()?);
     // The agent's changes are recorded regardless of how the run ended.
     let written = match ended.head {
@@ -69,14 +70,18 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
 }
 
 /// How the rounds of a run ended, and the commit that contains the work, if there is one.
-struct Ended {
+struct RoundsResult {
     head: Option<CommitId>,
-    end: End,
+    end: RunOutcome,
 }
 
 /// Runs the agent and judges the result, in rounds: rejected work goes back to the agent until a limit is
 /// reached.
-async fn rounds(scope: &Scope<'_>, agent: Option<&str>, checkout: &Checkout) -> Result<Ended, EngineError> {
+async fn rounds(
+    scope: &RunContext<'_>,
+    agent: Option<&str>,
+    checkout: &Checkout,
+) -> Result<RoundsResult, EngineError> {
     let (mut onto, mut said) = (scope.from()?, Vec::new());
     let (mut mended, mut refused, mut proposals) = (0, 0, 0);
     // Results of subplans, and a result whose judgement did not end, are judged first. The plan's own agent
@@ -84,12 +89,15 @@ async fn rounds(scope: &Scope<'_>, agent: Option<&str>, checkout: &Checkout) -> 
     let mut judges_first = scope.plan.fanout.is_some() || scope.plan.judges_first();
     loop {
         let work = match agent.filter(|_| !judges_first) {
-            None => Work::Joined(onto.clone()),
+            None => WorkToJudge::Joined(onto.clone()),
             Some(agent) => {
-                let errand = Errand { said: &said, ..Errand::of(agent, Role::Writer, checkout) };
+                let errand = AgentAssignment {
+                    said: &said,
+                    ..AgentAssignment::of(agent, AgentRole::Writer, checkout)
+                };
                 match scope.agent(&errand).await? {
                     AgentEnd::Finished { .. } => {}
-                    AgentEnd::Ended(end) => return Ok(Ended { head: None, end }),
+                    AgentEnd::Ended(end) => return Ok(RoundsResult { head: None, end }),
                 }
                 let captured = capture(scope, checkout, &onto).await;
                 let outcome = match &captured {
@@ -99,15 +107,15 @@ async fn rounds(scope: &Scope<'_>, agent: Option<&str>, checkout: &Checkout) -> 
                 scope.emit_ended(agent, FINISHED, Some(outcome)).await?;
                 match captured? {
                     Ok(work) => work,
-                    Err(end) => return Ok(Ended { head: None, end }),
+                    Err(end) => return Ok(RoundsResult { head: None, end }),
                 }
             }
         };
         judges_first = false;
         let judged = scope.judge(checkout, work, &mut proposals).await?;
         let (sent_back, reasons) = match judged.verdict {
-            Verdict::Ended(end) => return Ok(Ended { head: Some(judged.head), end }),
-            Verdict::SentBack(sent_back, reasons) => (sent_back, reasons),
+            JudgeOutcome::Ended(end) => return Ok(RoundsResult { head: Some(judged.head), end }),
+            JudgeOutcome::SentBack(sent_back, reasons) => (sent_back, reasons),
         };
         let (rounds, rounds_max) = match sent_back {
             RejectedBy::Validation => (&mut mended, MENDS_MAX + 1),
@@ -116,7 +124,7 @@ async fn rounds(scope: &Scope<'_>, agent: Option<&str>, checkout: &Checkout) -> 
         *rounds += 1;
         let Some(agent) = agent.filter(|_| *rounds < rounds_max) else {
             let end = asked(scope, sent_back, *rounds, &reasons, &judged.head);
-            return Ok(Ended { head: Some(judged.head), end });
+            return Ok(RoundsResult { head: Some(judged.head), end });
         };
         if judged.joined {
             onto = judged.head.clone();
@@ -132,51 +140,53 @@ async fn rounds(scope: &Scope<'_>, agent: Option<&str>, checkout: &Checkout) -> 
 
 /// Captures the work of a writer, or returns the end of a run whose work cannot be captured.
 async fn capture(
-    scope: &Scope<'_>,
+    scope: &RunContext<'_>,
     checkout: &Checkout,
     onto: &CommitId,
-) -> Result<Result<Work, End>, EngineError> {
+) -> Result<Result<WorkToJudge, RunOutcome>, EngineError> {
     let tip = match found(scope, checkout).await? {
         Ok(tip) => tip,
         Err(end) => return Ok(Err(end)),
     };
     match stage(scope, checkout, onto).await {
-        Ok(staged) => Ok(Ok(Work::Staged { staged, tip })),
+        Ok(staged) => Ok(Ok(WorkToJudge::Staged { staged, tip })),
         Err(error) => scope.uncaptured(error).await.map(Err),
     }
 }
 
 /// Returns true if the captured tree equals that of the plan's base and the action does not allow an empty
 /// result.
-fn is_nothing(scope: &Scope<'_>, work: &Work) -> Result<bool, EngineError> {
-    let (Work::Staged { staged, .. }, false) = (work, scope.plan.spec.allow_empty) else { return Ok(false) };
+fn is_nothing(scope: &RunContext<'_>, work: &WorkToJudge) -> Result<bool, EngineError> {
+    let (WorkToJudge::Staged { staged, .. }, false) = (work, scope.plan.spec.allow_empty) else {
+        return Ok(false);
+    };
     Ok(staged.captured().is_none() && *staged.parent() == scope.base()?)
 }
 
 /// Adds the commit from which a retry continues to the end of a run, if its failure class keeps the work.
-fn keeping(end: End, work: Option<&CommitId>) -> End {
+fn keeping(end: RunOutcome, work: Option<&CommitId>) -> RunOutcome {
     match end {
-        End::Report(command) => End::Report(Box::new(match *command {
+        RunOutcome::Report(command) => RunOutcome::Report(Box::new(match *command {
             Command::Fail(run, failure, None) if failure.class.keeps_work() => {
                 let failure = Failure { work: work.map(CommitId::to_string), ..failure };
                 Command::Fail(run, failure, None)
             }
             other => other,
         })),
-        end @ (End::Recorded | End::Stopped) => end,
+        end @ (RunOutcome::Recorded | RunOutcome::Stopped) => end,
     }
 }
 
 /// Asks a person about a result that was sent back as often as allowed.
 fn asked(
-    scope: &Scope<'_>,
+    scope: &RunContext<'_>,
     sent_back: RejectedBy,
     rounds: usize,
     reasons: &[String],
     head: &CommitId,
-) -> End {
+) -> RunOutcome {
     let question = Question::rounds_used_up(sent_back, rounds, reasons, head.as_str(), &scope.plan);
-    End::Report(Box::new(match sent_back {
+    RunOutcome::Report(Box::new(match sent_back {
         RejectedBy::Validation => {
             let failure = Failure::new(ErrorClass::ValidationFailed, reasons.join("\n"));
             Command::Fail(scope.run.clone(), failure, Some(question))
@@ -187,7 +197,10 @@ fn asked(
 
 /// Returns the commit at which the agent left its branch. Rejects the work if the agent switched the branch
 /// or removed the base from its history, because then its changes cannot be determined.
-async fn found(scope: &Scope<'_>, checkout: &Checkout) -> Result<Result<CommitId, End>, EngineError> {
+async fn found(
+    scope: &RunContext<'_>,
+    checkout: &Checkout,
+) -> Result<Result<CommitId, RunOutcome>, EngineError> {
     let (seen, base) = (checkout.clone(), scope.base()?);
     let text = match scope.git(move |_| seen.verify(&base)).await? {
         Verified::Sound { head } => return Ok(Ok(head)),
@@ -212,7 +225,7 @@ async fn found(scope: &Scope<'_>, checkout: &Checkout) -> Result<Result<CommitId
 
 /// Returns the end of a run whose worktree record is missing in git. The agent did not cause this, and its
 /// files still exist.
-fn unrecorded(scope: &Scope<'_>, checkout: &Checkout) -> End {
+fn unrecorded(scope: &RunContext<'_>, checkout: &Checkout) -> RunOutcome {
     let text = format!(
         "git's record of the worktree {} is missing, but its files exist: another process removed the \
          record from the repository; `drydock plan retry {}` starts again and keeps the directory",
@@ -223,7 +236,7 @@ fn unrecorded(scope: &Scope<'_>, checkout: &Checkout) -> End {
 }
 
 /// Captures the worktree, and stores the capture as a checkpoint if anything changed.
-async fn stage(scope: &Scope<'_>, checkout: &Checkout, onto: &CommitId) -> Result<Staged, EngineError> {
+async fn stage(scope: &RunContext<'_>, checkout: &Checkout, onto: &CommitId) -> Result<Staged, EngineError> {
     let (checkout, from, plan) = (checkout.clone(), onto.clone(), scope.plan.id.clone());
     let (repository, message) = (scope.repository.clone(), message(scope));
     task::blocking(move || {
@@ -238,7 +251,11 @@ async fn stage(scope: &Scope<'_>, checkout: &Checkout, onto: &CommitId) -> Resul
 
 /// Records every change of the run in the changeset of its last author. The commit that ends the run seals
 /// the changesets.
-async fn record(scope: &Scope<'_>, changeset: &ChangesetHandle, head: CommitId) -> Result<(), EngineError> {
+async fn record(
+    scope: &RunContext<'_>,
+    changeset: &ChangesetHandle,
+    head: CommitId,
+) -> Result<(), EngineError> {
     let base = scope.base()?;
     let authors = scope.together().authors(&base, &head).await?;
     let changes = scope.git(move |repository| repository.changes(&base, &head)).await?;
@@ -260,7 +277,7 @@ async fn record(scope: &Scope<'_>, changeset: &ChangesetHandle, head: CommitId) 
 }
 
 async fn record_all(
-    scope: &Scope<'_>,
+    scope: &RunContext<'_>,
     changeset: &ChangesetHandle,
     entries: &[PathChange],
 ) -> Result<(), EngineError> {
@@ -270,7 +287,7 @@ async fn record_all(
     Ok(())
 }
 
-fn message(scope: &Scope<'_>) -> String {
+fn message(scope: &RunContext<'_>) -> String {
     format!("{}{CHECKPOINT}: {}\n", super::apply::message(&scope.plan), scope.run)
 }
 

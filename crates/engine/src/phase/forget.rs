@@ -12,15 +12,15 @@ use super::settle::INTENTS;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::task;
-use crate::upkeep::{Collected, Held, Kept, Removed, Sweep};
+use crate::upkeep::{GcKept, GcMode, GcRemoved, GcResult, Held};
 
 impl Engine {
     /// Removes the refs of landed plans that were not removed after the landing, because the process died or
     /// the remote did not answer.
     pub(crate) async fn collect_refs(
         &self,
-        sweep: Sweep,
-        collected: &mut Collected,
+        sweep: GcMode,
+        collected: &mut GcResult,
     ) -> Result<(), EngineError> {
         for project in self.store().project_list().await? {
             // `doctor` reports a repository that cannot be opened.
@@ -44,8 +44,8 @@ impl Engine {
         plan: &Plan,
         project: &Project,
         repository: &Repository,
-        sweep: Sweep,
-        collected: &mut Collected,
+        sweep: GcMode,
+        collected: &mut GcResult,
     ) -> Result<(), EngineError> {
         let what = format!("refs of {}", plan.id);
         let forgotten = match self.hold_to_sweep(&plan.id, sweep).await? {
@@ -59,7 +59,7 @@ impl Engine {
                 task::blocking(move || would_forget(&plan, &project, &repository)).await
             }
             Held::Elsewhere { reason } => {
-                collected.kept.push(Kept { what, reason });
+                collected.kept.push(GcKept { what, reason });
                 return Ok(());
             }
         };
@@ -67,11 +67,11 @@ impl Engine {
             Ok(true) => {
                 let landed = plan.landed_commit.as_deref().unwrap_or_default();
                 let proof = format!("the plan landed as {landed}, which contains its result");
-                collected.removed.push(Removed { what, proof });
+                collected.removed.push(GcRemoved { what, proof });
             }
             // Commits that did not land keep their refs.
             Ok(false) => {}
-            Err(error) => collected.kept.push(Kept { what, reason: told(&error) }),
+            Err(error) => collected.kept.push(GcKept { what, reason: told(&error) }),
         }
         Ok(())
     }

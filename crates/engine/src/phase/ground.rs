@@ -7,7 +7,7 @@ use drydock_worktree::{CommitId, GitError, RemoteTip, Repository};
 use super::scope::commit_id;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::hold::Hold;
+use crate::hold::PlanLockGuard;
 use crate::task;
 
 /// Maximum number of commits named in a text.
@@ -99,7 +99,7 @@ impl Engine {
     /// commits of the base which the remote does not have: the plan cannot land before they are pushed.
     pub(super) async fn base_for(
         &self,
-        hold: &Hold,
+        hold: &PlanLockGuard,
         project: &Project,
         target: &str,
         from: Option<&str>,

@@ -6,17 +6,17 @@ use drydock_domain::{
 };
 use drydock_worktree::{BackupRequest, Checkout, CommitId, Staged};
 
-use super::review::Reviewed;
-use super::scope::{End, Scope, is_checkpoint, kept_as, signature};
-use super::validate::Validated;
+use super::review::ReviewOutcome;
+use super::scope::{RunContext, RunOutcome, is_checkpoint, kept_as, signature};
+use super::validate::ValidationOutcome;
 use crate::error::EngineError;
-use crate::sync::Joined;
+use crate::sync::AfterRunSync;
 
 /// Maximum number of times that commits added to the branch during judging are taken in.
 const JOINS_MAX: usize = 5;
 
 /// The work to judge.
-pub(super) enum Work {
+pub(super) enum WorkToJudge {
     /// The captured worktree, and the commit at which the agent left the branch.
     Staged { staged: Staged, tip: CommitId },
     /// The commit at which the worktree was created.
@@ -29,30 +29,30 @@ pub(super) struct Judged {
     pub(super) head: CommitId,
     /// True if it also contains commits of others.
     pub(super) joined: bool,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: JudgeOutcome,
 }
 
 /// The result of judging the work.
-pub(super) enum Verdict {
+pub(super) enum JudgeOutcome {
     /// The run has ended.
-    Ended(End),
+    Ended(RunOutcome),
     /// The work goes back to the agent to be fixed, for these reasons.
     SentBack(RejectedBy, Vec<String>),
 }
 
 /// The result of validations and reviews.
-enum Opinion {
+enum Judgement {
     Good(Vec<ValidationResult>, Vec<ReviewResult>),
-    Not(Verdict),
+    Not(JudgeOutcome),
 }
 
-impl Scope<'_> {
+impl RunContext<'_> {
     /// Syncs the branch, validates the result, has it reviewed, and pushes it to the remote. Commits that
     /// arrive in between are judged too: only the exact commit that was judged completes.
     pub(super) async fn judge(
         &self,
         checkout: &Checkout,
-        work: Work,
+        work: WorkToJudge,
         proposals: &mut usize,
     ) -> Result<Judged, EngineError> {
         let mut head = self.take_up(checkout, work).await?;
@@ -60,19 +60,19 @@ impl Scope<'_> {
         let mut joined = self.together().after(checkout, Publish::No).await?;
         for _ in 0..JOINS_MAX {
             match joined {
-                Joined::Still => {}
-                Joined::Moved(to) => {
+                AfterRunSync::Still => {}
+                AfterRunSync::Moved(to) => {
                     head = self.without_own_folder(checkout, to).await?;
                     others = true;
                 }
-                Joined::Diverged(divergence) => {
-                    let end = End::Report(Box::new(Command::Diverge(divergence)));
-                    return Ok(Judged { head, joined: others, verdict: Verdict::Ended(end) });
+                AfterRunSync::Diverged(divergence) => {
+                    let end = RunOutcome::Report(Box::new(Command::Diverge(divergence)));
+                    return Ok(Judged { head, joined: others, verdict: JudgeOutcome::Ended(end) });
                 }
             }
             let (validations, reviews) = match self.opinion(&head, proposals).await? {
-                Opinion::Good(validations, reviews) => (validations, reviews),
-                Opinion::Not(verdict) => return Ok(Judged { head, joined: others, verdict }),
+                Judgement::Good(validations, reviews) => (validations, reviews),
+                Judgement::Not(verdict) => return Ok(Judged { head, joined: others, verdict }),
             };
             // Files written by validations are not part of the work, and must not block the sync with commits
             // of others.
@@ -81,25 +81,25 @@ impl Scope<'_> {
                 self.git(move |_| tree.put_back(&at)).await?;
             }
             joined = self.together().after(checkout, Publish::IfAlone).await?;
-            if matches!(joined, Joined::Still) {
+            if matches!(joined, AfterRunSync::Still) {
                 let completion = Completion::Executed { head: head.to_string(), validations, reviews };
-                let end = End::Report(Box::new(Command::Complete(self.run.clone(), completion)));
-                return Ok(Judged { head, joined: others, verdict: Verdict::Ended(end) });
+                let end = RunOutcome::Report(Box::new(Command::Complete(self.run.clone(), completion)));
+                return Ok(Judged { head, joined: others, verdict: JudgeOutcome::Ended(end) });
             }
         }
         let text = format!(
             "others moved the branch {JOINS_MAX} times while its work was validated and \
                             reviewed"
         );
-        let verdict = Verdict::Ended(self.failed(ErrorClass::Git, text));
+        let verdict = JudgeOutcome::Ended(self.failed(ErrorClass::Git, text));
         Ok(Judged { head, joined: others, verdict })
     }
 
     /// Moves the branch to the work and returns the commit.
-    async fn take_up(&self, checkout: &Checkout, work: Work) -> Result<CommitId, EngineError> {
+    async fn take_up(&self, checkout: &Checkout, work: WorkToJudge) -> Result<CommitId, EngineError> {
         let (staged, tip) = match work {
-            Work::Staged { staged, tip } => (staged, tip),
-            Work::Joined(commit) => return self.without_own_folder(checkout, commit).await,
+            WorkToJudge::Staged { staged, tip } => (staged, tip),
+            WorkToJudge::Joined(commit) => return self.without_own_folder(checkout, commit).await,
         };
         let (commit, base) = (staged.commit().clone(), self.base()?);
         // A capture contains `.drydock/` as its parent has it, so a capture on top of the base is clean.
@@ -126,25 +126,27 @@ impl Scope<'_> {
         if clean { Ok(commit) } else { self.without_own_folder(checkout, commit).await }
     }
 
-    async fn opinion(&self, head: &CommitId, proposals: &mut usize) -> Result<Opinion, EngineError> {
-        let ended = |end| Ok(Opinion::Not(Verdict::Ended(end)));
+    async fn opinion(&self, head: &CommitId, proposals: &mut usize) -> Result<Judgement, EngineError> {
+        let ended = |end| Ok(Judgement::Not(JudgeOutcome::Ended(end)));
         let validations = match self.validate(&self.tree()).await? {
-            Validated::Ran(validations) => validations,
-            Validated::Stopped => return ended(End::Stopped),
-            Validated::OutOfTime => {
+            ValidationOutcome::Ran(validations) => validations,
+            ValidationOutcome::Stopped => return ended(RunOutcome::Stopped),
+            ValidationOutcome::OutOfTime => {
                 return ended(self.exhausted_with(Remains::Result(Some(head.to_string()))));
             }
         };
         let failed: Vec<_> = validations.iter().filter(|run| run.required && !run.passed).collect();
         if !failed.is_empty() {
             let reasons = failed.iter().map(|run| format!("{}: {}", run.name, run.text)).collect();
-            return Ok(Opinion::Not(Verdict::SentBack(RejectedBy::Validation, reasons)));
+            return Ok(Judgement::Not(JudgeOutcome::SentBack(RejectedBy::Validation, reasons)));
         }
         *proposals += 1;
         Ok(match self.review(*proposals, head).await? {
-            Reviewed::Agreed(reviews) => Opinion::Good(validations, reviews),
-            Reviewed::Refused(reasons) => Opinion::Not(Verdict::SentBack(RejectedBy::Review, reasons)),
-            Reviewed::Ended(end) => Opinion::Not(Verdict::Ended(end)),
+            ReviewOutcome::Agreed(reviews) => Judgement::Good(validations, reviews),
+            ReviewOutcome::Refused(reasons) => {
+                Judgement::Not(JudgeOutcome::SentBack(RejectedBy::Review, reasons))
+            }
+            ReviewOutcome::Ended(end) => Judgement::Not(JudgeOutcome::Ended(end)),
         })
     }
 

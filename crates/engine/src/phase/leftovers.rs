@@ -16,7 +16,7 @@ use super::link::{PutBack, restore_links};
 use super::scope::{commit_id, is_checkpoint, kept_by, signature, snapshot};
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::hold::Hold;
+use crate::hold::PlanLockGuard;
 use crate::task;
 
 /// The lock file of a live run.
@@ -32,14 +32,14 @@ const KEPT: &str = "kept";
 
 /// The directory of an earlier run.
 #[derive(Debug, Clone)]
-pub(crate) struct Leftover {
+pub(crate) struct OldRunDir {
     pub(crate) path: PathBuf,
     pub(crate) run: String,
 }
 
 /// How the work in a run directory was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum KeptWork {
     /// Nothing differed from the base.
     Nothing,
     /// This ref, a checkpoint or a backup, keeps the work.
@@ -48,17 +48,17 @@ pub(crate) enum Work {
     Directory { path: PathBuf, reason: String },
 }
 
-impl Removed {
+impl RemovedRunDir {
     /// Returns the alerts about `.git` files that were missing or replaced (F8).
-    pub(crate) fn link_alerts(&self, plan: &PlanId, leftover: &Leftover) -> Vec<Event> {
+    pub(crate) fn link_alerts(&self, plan: &PlanId, leftover: &OldRunDir) -> Vec<Event> {
         self.links.iter().map(|link| link.alert(&leftover.run, plan)).collect()
     }
 }
 
 /// The result of removing a run directory.
 #[derive(Debug)]
-pub(crate) struct Removed {
-    pub(crate) work: Work,
+pub(crate) struct RemovedRunDir {
+    pub(crate) work: KeptWork,
     /// The backup of commits on no branch and of staged content, if there were any.
     pub(crate) pin: Option<BackupRef>,
     /// The `.git` files that were missing or replaced.
@@ -76,11 +76,11 @@ pub(crate) enum Rest {
 
 /// The lock of a live run on its directory. It is released on drop and when the process dies.
 #[derive(Debug)]
-pub(crate) struct Alive {
+pub(crate) struct RunDirLock {
     file: File,
 }
 
-impl Drop for Alive {
+impl Drop for RunDirLock {
     /// Unlocks explicitly. Closing the file is not enough: a git process that another thread is just starting
     /// has a copy of the file, and with it the lock, until it executes (BUG-13).
     fn drop(&mut self) {
@@ -91,17 +91,17 @@ impl Drop for Alive {
 }
 
 /// The owner of an earlier run's directory.
-enum Claim {
+enum RunDirOwner {
     /// This process, which took the lock of the run if there was one.
-    Ours { _alive: Option<Alive> },
+    Ours { _alive: Option<RunDirLock> },
     /// A run that is still alive under an older fence. It can no longer commit.
     Superseded,
 }
 
 /// The directory of a plan's latest run, if that run has ended.
-pub(crate) enum Claimed {
+pub(crate) enum LatestRunDir {
     /// Claimed by this process until the lock is dropped.
-    Checkout { checkout: Checkout, _alive: Option<Alive> },
+    Checkout { checkout: Checkout, _alive: Option<RunDirLock> },
     /// The directory is missing, or has another branch than the plan's.
     Nothing,
     /// The directory was moved to `kept`, which these alerts report.
@@ -116,18 +116,18 @@ pub(super) fn claim_interrupted(
     run: &RunId,
     fence: Fence,
     repository: &Repository,
-) -> Result<Option<(Leftover, Option<Alive>)>, EngineError> {
+) -> Result<Option<(OldRunDir, Option<RunDirLock>)>, EngineError> {
     let Some(leftover) = directory_of(worktrees, plan, run, repository) else { return Ok(None) };
     Ok(match claim(&leftover, fence)? {
-        Claim::Ours { _alive } => Some((leftover, _alive)),
-        Claim::Superseded => None,
+        RunDirOwner::Ours { _alive } => Some((leftover, _alive)),
+        RunDirOwner::Superseded => None,
     })
 }
 
 /// Finds the directory of a run: among ours, or else where another drydock on the same repository stores its
 /// own.
-fn directory_of(worktrees: &Path, plan: &Plan, run: &RunId, repository: &Repository) -> Option<Leftover> {
-    let own = Leftover { path: worktrees.join(plan.id.as_str()).join(run.as_str()), run: run.to_string() };
+fn directory_of(worktrees: &Path, plan: &Plan, run: &RunId, repository: &Repository) -> Option<OldRunDir> {
+    let own = OldRunDir { path: worktrees.join(plan.id.as_str()).join(run.as_str()), run: run.to_string() };
     if own.path.exists() {
         return Some(own);
     }
@@ -141,32 +141,34 @@ pub(crate) fn claim_latest(
     plan: &Plan,
     fence: Fence,
     repository: &Repository,
-) -> Result<Claimed, EngineError> {
-    let Some(run) = &plan.run else { return Ok(Claimed::Nothing) };
-    let Some(leftover) = directory_of(worktrees, plan, run, repository) else { return Ok(Claimed::Nothing) };
+) -> Result<LatestRunDir, EngineError> {
+    let Some(run) = &plan.run else { return Ok(LatestRunDir::Nothing) };
+    let Some(leftover) = directory_of(worktrees, plan, run, repository) else {
+        return Ok(LatestRunDir::Nothing);
+    };
     match claim(&leftover, fence)? {
-        Claim::Superseded => {
+        RunDirOwner::Superseded => {
             let reason = "the process that ran it lost the lock of the plan and has not ended".to_owned();
             let (work, links) = put_by(repository, &plan.id, &leftover, reason)?;
-            Ok(Claimed::PutBy { alerts: put_by_alerts(&plan.id, &leftover, &work, &links) })
+            Ok(LatestRunDir::PutBy { alerts: put_by_alerts(&plan.id, &leftover, &work, &links) })
         }
-        Claim::Ours { _alive } => {
+        RunDirOwner::Ours { _alive } => {
             let checkout = repository.checkout_open(&leftover.path.join(TREE))?;
             Ok(match checkout.filter(|checkout| checkout.branch() == Some(plan.branch().as_str())) {
-                Some(checkout) => Claimed::Checkout { checkout, _alive },
-                None => Claimed::Nothing,
+                Some(checkout) => LatestRunDir::Checkout { checkout, _alive },
+                None => LatestRunDir::Nothing,
             })
         }
     }
 }
 
 /// Creates a run directory and takes its lock.
-pub(crate) fn occupy(directory: &Path) -> io::Result<Alive> {
+pub(crate) fn occupy(directory: &Path) -> io::Result<RunDirLock> {
     make_folder(&directory.join(TEMP))?;
     let file =
         File::options().create(true).truncate(true).write(true).mode(0o600).open(directory.join(ALIVE))?;
     match file.try_lock() {
-        Ok(()) => Ok(Alive { file }),
+        Ok(()) => Ok(RunDirLock { file }),
         Err(TryLockError::WouldBlock) => {
             Err(io::Error::new(ErrorKind::ResourceBusy, "another process runs it"))
         }
@@ -189,14 +191,14 @@ pub(crate) fn is_occupied(directory: &Path) -> io::Result<bool> {
 }
 
 /// Creates a run directory, takes its lock, and writes the fence into the lock file.
-pub(crate) fn occupy_under(fence: Fence, directory: &Path) -> io::Result<Alive> {
+pub(crate) fn occupy_under(fence: Fence, directory: &Path) -> io::Result<RunDirLock> {
     let mut alive = occupy(directory)?;
     alive.file.write_all(fence.0.to_string().as_bytes())?;
     Ok(alive)
 }
 
 /// Lists the run directories of a plan.
-pub(crate) fn leftovers(worktrees: &Path, plan: &PlanId) -> io::Result<Vec<Leftover>> {
+pub(crate) fn leftovers(worktrees: &Path, plan: &PlanId) -> io::Result<Vec<OldRunDir>> {
     let entries = match fs::read_dir(worktrees.join(plan.as_str())) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -205,14 +207,14 @@ pub(crate) fn leftovers(worktrees: &Path, plan: &PlanId) -> io::Result<Vec<Lefto
     let mut found = Vec::new();
     for entry in entries {
         let entry = entry?;
-        found.push(Leftover { path: entry.path(), run: entry.file_name().to_string_lossy().into_owned() });
+        found.push(OldRunDir { path: entry.path(), run: entry.file_name().to_string_lossy().into_owned() });
     }
     Ok(found)
 }
 
 /// Returns the run directories of a plan that are not among ours: another drydock with the same store and
 /// repository has its worktrees elsewhere, or ours were moved.
-fn strays(trees: Vec<PathBuf>, worktrees: &Path, plan: &PlanId) -> Vec<Leftover> {
+fn strays(trees: Vec<PathBuf>, worktrees: &Path, plan: &PlanId) -> Vec<OldRunDir> {
     let own = fs::canonicalize(worktrees).unwrap_or_else(|_| worktrees.to_owned());
     let stray = |tree: PathBuf| {
         let run = tree.parent().filter(|_| tree.ends_with(TREE))?;
@@ -221,7 +223,7 @@ fn strays(trees: Vec<PathBuf>, worktrees: &Path, plan: &PlanId) -> Vec<Leftover>
         // A directory in `kept` stays there, even if git lists it as a worktree.
         let is_stray =
             folder.ends_with(plan.as_str()) && home != own && !home.ends_with(KEPT) && tree.exists();
-        is_stray.then(|| Leftover { path: run.to_owned(), run: name.to_string_lossy().into_owned() })
+        is_stray.then(|| OldRunDir { path: run.to_owned(), run: name.to_string_lossy().into_owned() })
     };
     trees.into_iter().filter_map(stray).collect()
 }
@@ -233,13 +235,13 @@ pub(crate) fn remove_leftover(
     plan: &PlanId,
     base: &CommitId,
     fence: Fence,
-    leftover: &Leftover,
+    leftover: &OldRunDir,
     rest: Rest,
-) -> Result<Removed, EngineError> {
-    let alone = |(work, links)| Removed { work, pin: None, links };
+) -> Result<RemovedRunDir, EngineError> {
+    let alone = |(work, links)| RemovedRunDir { work, pin: None, links };
     let _alive = match claim(leftover, fence)? {
-        Claim::Ours { _alive } => _alive,
-        Claim::Superseded => {
+        RunDirOwner::Ours { _alive } => _alive,
+        RunDirOwner::Superseded => {
             let reason = "the process that ran it lost the lock of the plan and has not ended".to_owned();
             return put_by(repository, plan, leftover, reason).map(alone);
         }
@@ -267,11 +269,11 @@ fn work_in(
     repository: &Repository,
     plan: &PlanId,
     base: &CommitId,
-    leftover: &Leftover,
+    leftover: &OldRunDir,
     rest: Rest,
-) -> Result<Result<Removed, String>, EngineError> {
+) -> Result<Result<RemovedRunDir, String>, EngineError> {
     let tree = &leftover.path.join(TREE);
-    let nothing = Removed { work: Work::Nothing, pin: None, links: Vec::new() };
+    let nothing = RemovedRunDir { work: KeptWork::Nothing, pin: None, links: Vec::new() };
     let Some(checkout) = repository.checkout_open(tree)? else {
         let lost = "git's record of the worktree is missing".to_owned();
         return Ok(if is_empty(tree) { Ok(nothing) } else { Err(lost) });
@@ -279,15 +281,15 @@ fn work_in(
     if repository.is_half_made(&checkout) {
         return Ok(Ok(nothing));
     }
-    let kept = || -> Result<Removed, EngineError> {
+    let kept = || -> Result<RemovedRunDir, EngineError> {
         let pin = keep_rest(repository, plan, leftover, &checkout)?;
         let is_there = fs::symlink_metadata(tree).is_ok();
         let work = if is_there {
             capture(repository, &checkout, plan, base, leftover, rest)?
         } else {
-            Work::Nothing
+            KeptWork::Nothing
         };
-        Ok(Removed { work, pin, links: Vec::new() })
+        Ok(RemovedRunDir { work, pin, links: Vec::new() })
     };
     match kept() {
         Ok(removed) => Ok(Ok(removed)),
@@ -324,7 +326,7 @@ pub(crate) fn forget_home(run: &Path) {
 fn keep_rest(
     repository: &Repository,
     plan: &PlanId,
-    leftover: &Leftover,
+    leftover: &OldRunDir,
     checkout: &Checkout,
 ) -> Result<Option<BackupRef>, EngineError> {
     let signature = signature(repository);
@@ -334,16 +336,16 @@ fn keep_rest(
     Ok(repository.pin_checkout(&order, checkout)?)
 }
 
-fn claim(leftover: &Leftover, fence: Fence) -> Result<Claim, EngineError> {
+fn claim(leftover: &OldRunDir, fence: Fence) -> Result<RunDirOwner, EngineError> {
     let mut file = match File::open(leftover.path.join(ALIVE)) {
         Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Claim::Ours { _alive: None }),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(RunDirOwner::Ours { _alive: None }),
         Err(source) => return Err(failed("open", &leftover.path, source)),
     };
     match file.try_lock() {
-        Ok(()) => Ok(Claim::Ours { _alive: Some(Alive { file }) }),
+        Ok(()) => Ok(RunDirOwner::Ours { _alive: Some(RunDirLock { file }) }),
         Err(TryLockError::WouldBlock) => match fence_in(&mut file) {
-            Some(theirs) if theirs < fence => Ok(Claim::Superseded),
+            Some(theirs) if theirs < fence => Ok(RunDirOwner::Superseded),
             // The lock belongs to a newer holder, or to one that is just starting: this process lost the
             // plan.
             Some(_) | None => Err(EngineError::LeaseLost { key: leftover.run.clone() }),
@@ -364,20 +366,20 @@ fn capture(
     checkout: &Checkout,
     plan: &PlanId,
     base: &CommitId,
-    leftover: &Leftover,
+    leftover: &OldRunDir,
     rest: Rest,
-) -> Result<Work, EngineError> {
+) -> Result<KeptWork, EngineError> {
     let message = kept_by(&leftover.run, &format!("work of {} of {plan}", leftover.run), plan.as_str());
     let captured = checkout.capture_change(base, &message, &signature(repository))?;
-    let Some(captured) = captured else { return Ok(Work::Nothing) };
+    let Some(captured) = captured else { return Ok(KeptWork::Nothing) };
     // No run continues from it automatically, so any checkpoint with the same files is enough.
     let prefix = format!("{SNAPSHOTS}{plan}/");
     let kept = repository.ref_trees(&prefix)?;
     if let Some((name, ..)) = kept.into_iter().find(|(_, tree, _)| *tree == captured.tree) {
-        return Ok(Work::Snapshot(name));
+        return Ok(KeptWork::Snapshot(name));
     }
     match rest {
-        Rest::Checkpoint => snapshot(repository, plan.as_str(), &captured).map(Work::Snapshot),
+        Rest::Checkpoint => snapshot(repository, plan.as_str(), &captured).map(KeptWork::Snapshot),
         Rest::Backup => {
             let signature = signature(repository);
             let reason = "files that were changed after the result of the plan";
@@ -387,7 +389,7 @@ fn capture(
                 reason,
                 signature: &signature,
             };
-            Ok(Work::Snapshot(repository.pin_branch(&order, &captured.commit)?.name))
+            Ok(KeptWork::Snapshot(repository.pin_branch(&order, &captured.commit)?.name))
         }
     }
 }
@@ -397,9 +399,9 @@ fn capture(
 pub(super) fn put_by(
     repository: &Repository,
     plan: &PlanId,
-    leftover: &Leftover,
+    leftover: &OldRunDir,
     reason: String,
-) -> Result<(Work, Vec<PutBack>), EngineError> {
+) -> Result<(KeptWork, Vec<PutBack>), EngineError> {
     let worktrees = leftover.path.parent().and_then(Path::parent).unwrap_or(Path::new("."));
     let path = worktrees.join(KEPT).join(plan.as_str()).join(&leftover.run);
     let parent = path.parent().unwrap_or(worktrees);
@@ -409,7 +411,7 @@ pub(super) fn put_by(
     fs::rename(&leftover.path, &path).map_err(|source| failed("move", &leftover.path, source))?;
     repository.checkout_remove(&leftover.path.join(TREE))?;
     let links = links.into_iter().map(|link| link.moved(&leftover.path, &path)).collect();
-    Ok((Work::Directory { path, reason }, links))
+    Ok((KeptWork::Directory { path, reason }, links))
 }
 
 fn is_empty(tree: &Path) -> bool {
@@ -481,12 +483,12 @@ fn set_aside_alert(place: &str, pin: &BackupRef) -> Event {
 /// with the location of the work if no commit contains it.
 pub(super) fn put_by_alerts(
     plan: &PlanId,
-    leftover: &Leftover,
-    work: &Work,
+    leftover: &OldRunDir,
+    work: &KeptWork,
     links: &[PutBack],
 ) -> Vec<Event> {
     let mut alerts: Vec<_> = links.iter().map(|link| link.alert(&leftover.run, plan)).collect();
-    if let Work::Directory { path, reason } = work {
+    if let KeptWork::Directory { path, reason } = work {
         let text = format!("the work of {} is kept in {}: {reason}", leftover.run, path.display());
         alerts.push(Event::Alert { priority: "high", text });
     }
@@ -498,7 +500,7 @@ pub(super) fn put_by_alerts(
 /// make, because a person should look at them.
 pub(crate) async fn set_aside(
     engine: &Engine,
-    hold: &Hold,
+    hold: &PlanLockGuard,
     plan: &Plan,
     repository: &Repository,
 ) -> Result<(), EngineError> {
@@ -519,7 +521,7 @@ pub(crate) async fn set_aside(
             let after_result = result.as_ref().is_some_and(|run| run.as_str() == leftover.run);
             let rest = if after_result { Rest::Backup } else { Rest::Checkpoint };
             let removed = remove_leftover(&repository, &id, &base, fence, &leftover, rest)?;
-            let Removed { work, pin, links } = removed;
+            let RemovedRunDir { work, pin, links } = removed;
             tracing::debug!(run = leftover.run, ?work, "cleared the directory of an ended run");
             alerts.extend(put_by_alerts(&id, &leftover, &work, &links));
             let place = format!("in the worktree of {}", leftover.run);
@@ -544,7 +546,7 @@ mod tests {
 
     use drydock_domain::Fence;
 
-    use super::{Claim, Leftover, claim, occupy_under};
+    use super::{OldRunDir, RunDirOwner, claim, occupy_under};
     use crate::error::EngineError;
 
     /// BUG-13. Breaks when a copy of the lock file, as a starting process has for a moment, keeps the lock of
@@ -552,14 +554,14 @@ mod tests {
     #[test]
     fn a_copy_of_its_file_does_not_keep_a_run_alive() {
         let folder = tempfile::tempdir().unwrap();
-        let leftover = Leftover { path: folder.path().join("run"), run: "run".to_owned() };
+        let leftover = OldRunDir { path: folder.path().join("run"), run: "run".to_owned() };
         fs::create_dir(&leftover.path).unwrap();
         let alive = occupy_under(Fence(3), &leftover.path).unwrap();
         let copy = alive.file.try_clone().unwrap();
         assert!(matches!(claim(&leftover, Fence(3)), Err(EngineError::LeaseLost { .. })));
         drop(alive);
         let claimed = claim(&leftover, Fence(3));
-        assert!(matches!(claimed, Ok(Claim::Ours { _alive: Some(_) })));
+        assert!(matches!(claimed, Ok(RunDirOwner::Ours { _alive: Some(_) })));
         drop((copy, claimed));
     }
 }

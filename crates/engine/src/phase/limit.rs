@@ -5,26 +5,33 @@ use drydock_agent::Resets;
 use drydock_domain::{Command, Delay, Event, PlanId, RateLimit, Remains, RunId, Timestamp, told};
 use drydock_worktree::{Checkout, CommitId, Repository};
 
-use super::agents::{Errand, Role};
+use super::agents::{AgentAssignment, AgentRole};
 use super::remains::cannot_be_held;
-use super::scope::{End, Scope, kept_by, signature, snapshot};
+use super::scope::{RunContext, RunOutcome, kept_by, signature, snapshot};
 use crate::error::EngineError;
 use crate::{clock, task};
 
 /// Label of the checkpoint of a run that ended early.
 pub(super) const SO_FAR: &str = "Work so far";
 
-impl Scope<'_> {
+impl RunContext<'_> {
     /// Checkpoints the work so far and returns the end of the run.
-    pub(super) async fn postponed(&self, errand: &Errand<'_>, resets: Resets) -> Result<End, EngineError> {
+    pub(super) async fn postponed(
+        &self,
+        errand: &AgentAssignment<'_>,
+        resets: Resets,
+    ) -> Result<RunOutcome, EngineError> {
         let work = self.remains_or_alert(errand).await?;
         let limit = RateLimit { agent: errand.name.to_owned(), resets: over_at(resets), work };
-        Ok(End::Report(Box::new(Command::Postpone(self.run.clone(), Delay::RateLimit(limit)))))
+        Ok(RunOutcome::Report(Box::new(Command::Postpone(self.run.clone(), Delay::RateLimit(limit)))))
     }
 
     /// Checkpoints the work so far at the end of a run that reached a limit. The proposal of a reviewer is a
     /// finished result.
-    pub(super) async fn remains_or_alert(&self, errand: &Errand<'_>) -> Result<Remains<String>, EngineError> {
+    pub(super) async fn remains_or_alert(
+        &self,
+        errand: &AgentAssignment<'_>,
+    ) -> Result<Remains<String>, EngineError> {
         let work = self.work_or_alert(errand, SO_FAR).await?;
         Ok(if errand.proposal.is_some() { Remains::Result(work) } else { Remains::Work(work) })
     }
@@ -33,7 +40,7 @@ impl Scope<'_> {
     /// its directory, so that the reason why the run ended is not lost.
     pub(super) async fn work_or_alert(
         &self,
-        errand: &Errand<'_>,
+        errand: &AgentAssignment<'_>,
         label: &'static str,
     ) -> Result<Option<String>, EngineError> {
         match self.work_so_far(errand, label).await {
@@ -61,17 +68,17 @@ impl Scope<'_> {
     /// from a strategist's files, and a reviewer's proposal already is a commit.
     async fn work_so_far(
         &self,
-        errand: &Errand<'_>,
+        errand: &AgentAssignment<'_>,
         label: &'static str,
     ) -> Result<Option<String>, EngineError> {
         match (errand.role, errand.proposal) {
             (_, Some((_, commit))) => Ok(Some(commit.to_owned())),
-            (Role::Writer, None) => {
+            (AgentRole::Writer, None) => {
                 let (checkout, from, plan) = (errand.checkout.clone(), self.from()?, self.plan.id.clone());
                 let (repository, run) = (self.repository.clone(), self.run.clone());
                 task::blocking(move || kept_work(&repository, &checkout, &from, (&plan, &run), label)).await
             }
-            (Role::Strategist | Role::Reviewer, None) => Ok(None),
+            (AgentRole::Strategist | AgentRole::Reviewer, None) => Ok(None),
         }
     }
 }

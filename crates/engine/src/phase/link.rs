@@ -7,7 +7,7 @@ use drydock_domain::{Event, PlanId, told};
 use drydock_worktree::{Link, Repository};
 
 use super::leftovers::{REVIEW, TREE};
-use super::scope::Scope;
+use super::scope::RunContext;
 use crate::error::EngineError;
 use crate::task;
 
@@ -59,7 +59,7 @@ impl PutBack {
     }
 }
 
-impl Scope<'_> {
+impl RunContext<'_> {
     /// Restores the `.git` files of this run's worktrees, and emits an alert for each that was missing or
     /// replaced. A failure does not change how the run ended.
     pub(super) async fn restore_links(&self) {

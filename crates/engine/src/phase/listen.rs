@@ -13,10 +13,10 @@ use drydock_worktree::{Checkout, TreeId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::agents::{Errand, Role, Verdict};
-use super::carried::Carried;
-use super::scope::Scope;
-use super::spend::{Told, usage};
+use super::agents::{AgentAssignment, AgentRole, ReviewerVerdict};
+use super::carried::EarlierOutput;
+use super::scope::RunContext;
+use super::spend::{UsageReporter, usage};
 use crate::error::EngineError;
 use crate::tree::SubplanDraft;
 
@@ -40,14 +40,14 @@ const REVIEW_MAX: usize = 64 * 1024;
 const LINE_MAX: usize = 500;
 
 /// The results of an agent's messages, used after it has ended.
-pub(super) struct Heard {
+pub(super) struct AgentReport {
     pub(super) choices: Vec<Choice>,
     /// The subplans that earlier runs reported and this run did not.
     pub(super) carried: Vec<SubplanDraft>,
     pub(super) subplans: Vec<SubplanDraft>,
     /// The error in a subplan that was reported in an output line, to which no reply is possible.
     pub(super) mistake: Option<String>,
-    pub(super) verdict: Option<Verdict>,
+    pub(super) verdict: Option<ReviewerVerdict>,
     pub(super) question: Option<Question>,
     /// When the rate limit ends that the agent reported.
     pub(super) limited: Option<Resets>,
@@ -56,23 +56,23 @@ pub(super) struct Heard {
 }
 
 /// Turns the signals of an agent into events while it runs.
-pub(super) struct Listener<'a> {
-    scope: &'a Scope<'a>,
+pub(super) struct AgentListener<'a> {
+    scope: &'a RunContext<'a>,
     agent: &'a str,
-    role: Role,
+    role: AgentRole,
     checkout: &'a Checkout,
     choices: Vec<Choice>,
-    carried: Carried,
+    carried: EarlierOutput,
     subplans: Vec<SubplanDraft>,
     /// The subplans reported since the agent was last started.
     named: HashSet<String>,
     mistake: Option<String>,
-    verdict: Option<Verdict>,
+    verdict: Option<ReviewerVerdict>,
     question: Option<Question>,
     limited: Option<Resets>,
     exhausted: bool,
     tools: HashSet<String>,
-    told: Told,
+    told: UsageReporter,
     unsaid: usize,
     messages: usize,
     /// The tree of the worktree when it was last captured around a tool call.
@@ -83,9 +83,13 @@ pub(super) struct Listener<'a> {
     review: String,
 }
 
-impl<'a> Listener<'a> {
-    pub(super) fn new(scope: &'a Scope<'a>, errand: &Errand<'a>, mut carried: Carried) -> Self {
-        let Errand { name: agent, role, checkout, .. } = *errand;
+impl<'a> AgentListener<'a> {
+    pub(super) fn new(
+        scope: &'a RunContext<'a>,
+        errand: &AgentAssignment<'a>,
+        mut carried: EarlierOutput,
+    ) -> Self {
+        let AgentAssignment { name: agent, role, checkout, .. } = *errand;
         // A choice made in Execute may depend on one from the strategy.
         let mut choices = scope.plan.choices.clone();
         std::mem::take(&mut carried.choices).into_iter().for_each(|choice| put_choice(&mut choices, choice));
@@ -104,7 +108,7 @@ impl<'a> Listener<'a> {
             limited: None,
             exhausted: false,
             tools: HashSet::new(),
-            told: Told::nothing(),
+            told: UsageReporter::nothing(),
             unsaid: 0,
             messages: 0,
             seen: None,
@@ -158,15 +162,24 @@ impl<'a> Listener<'a> {
     }
 
     /// Returns the results of all messages.
-    pub(super) fn heard(mut self) -> Heard {
+    pub(super) fn heard(mut self) -> AgentReport {
         // A verdict sent as a message takes precedence: a verdict in other output may be a quotation.
         if self.verdict.is_none()
             && let Some(Message::Verdict { verdict: opinion, version, reason }) = verdict_in(&self.review)
         {
-            self.verdict = Some(Verdict { opinion, version, reason });
+            self.verdict = Some(ReviewerVerdict { opinion, version, reason });
         }
         let Self { choices, carried, subplans, mistake, verdict, question, limited, exhausted, .. } = self;
-        Heard { choices, carried: carried.subplans, subplans, mistake, verdict, question, limited, exhausted }
+        AgentReport {
+            choices,
+            carried: carried.subplans,
+            subplans,
+            mistake,
+            verdict,
+            question,
+            limited,
+            exhausted,
+        }
     }
 
     async fn hear(&mut self, signal: Signal) -> Result<(), EngineError> {
@@ -251,7 +264,7 @@ impl<'a> Listener<'a> {
     /// run.
     async fn keep_around(&mut self, label: &str) -> Result<Result<(), String>, EngineError> {
         // Only changes of a writer are part of the work.
-        if self.role != Role::Writer || self.tool_looks >= TOOL_LOOKS_MAX {
+        if self.role != AgentRole::Writer || self.tool_looks >= TOOL_LOOKS_MAX {
             return Ok(Ok(()));
         }
         self.tool_looks += 1;
@@ -286,7 +299,7 @@ impl<'a> Listener<'a> {
         begun: Option<String>,
         told: SessionUsage,
     ) -> Result<(), EngineError> {
-        if self.role == Role::Reviewer {
+        if self.role == AgentRole::Reviewer {
             return Ok(());
         }
         let phase = self.scope.plan.stage.phase().name();
@@ -368,7 +381,7 @@ impl<'a> Listener<'a> {
 
     /// Buffers a line of a reviewer, which may contain a verdict. Drops the oldest output beyond the limit.
     fn reviewed(&mut self, stream: OutputStream, line: &str) {
-        if self.role != Role::Reviewer || stream != OutputStream::Stdout {
+        if self.role != AgentRole::Reviewer || stream != OutputStream::Stdout {
             return;
         }
         self.review.push_str(line);
@@ -396,8 +409,8 @@ impl<'a> Listener<'a> {
             | Signal::Stalled { .. } => return,
         };
         match self.role {
-            Role::Strategist | Role::Writer => self.scope.log.line(stream, &text),
-            Role::Reviewer => self.scope.log.line(&format!("reviewer:{}", self.agent), &text),
+            AgentRole::Strategist | AgentRole::Writer => self.scope.log.line(stream, &text),
+            AgentRole::Reviewer => self.scope.log.line(&format!("reviewer:{}", self.agent), &text),
         }
     }
 
@@ -440,7 +453,7 @@ impl<'a> Listener<'a> {
     /// Remembers the first subplan that could not be read from an output line. The strategist gets no reply
     /// to a line, so the strategy fails.
     fn mistaken(&mut self, line: &str, reason: &str) {
-        if self.role == Role::Strategist && self.mistake.is_none() {
+        if self.role == AgentRole::Strategist && self.mistake.is_none() {
             let shown: String = line.chars().take(LINE_MAX).collect();
             self.mistake = Some(format!("could not read a subplan from the line {shown}: {reason}"));
         }
@@ -514,12 +527,12 @@ impl<'a> Listener<'a> {
                 return Ok(Ok(()));
             }
             // The last verdict counts. It is emitted when the review is recorded.
-            Message::Verdict { verdict: opinion, version, reason } if self.role == Role::Reviewer => {
-                self.verdict = Some(Verdict { opinion, version, reason });
+            Message::Verdict { verdict: opinion, version, reason } if self.role == AgentRole::Reviewer => {
+                self.verdict = Some(ReviewerVerdict { opinion, version, reason });
                 self.review.clear();
                 return Ok(Ok(()));
             }
-            Message::Subplan(asked) if self.role == Role::Strategist => match self.subplan(asked) {
+            Message::Subplan(asked) if self.role == AgentRole::Strategist => match self.subplan(asked) {
                 Ok(event) => event,
                 Err(reason) => return self.garbled(reason).await.map(Err),
             },

@@ -28,8 +28,8 @@ mod validate;
 
 pub(crate) use ended::wording;
 pub(crate) use leftovers::{
-    Alive, Claimed, Leftover, Rest, Work, claim_latest, is_occupied, leftovers, occupy, remove_empty,
-    remove_leftover, set_aside,
+    KeptWork, LatestRunDir, OldRunDir, Rest, RunDirLock, claim_latest, is_occupied, leftovers, occupy,
+    remove_empty, remove_leftover, set_aside,
 };
 pub(crate) use scope::{commit_id, is_checkpoint, kept_as, signature};
 pub(crate) use settle::{IntentEnd, intent_end};

@@ -7,13 +7,13 @@ use drydock_agent::AgentSpec;
 use drydock_domain::{TokenId, told};
 use tokio::sync::OnceCell;
 
-use super::scope::Scope;
+use super::scope::RunContext;
 use crate::token::Secret;
 
 /// The token of a run, if it has one.
-pub(super) type Pass = OnceCell<Option<(TokenId, Secret)>>;
+pub(super) type RunToken = OnceCell<Option<(TokenId, Secret)>>;
 
-impl Scope<'_> {
+impl RunContext<'_> {
     /// Adds the server's address and the run's token to the agent, if there is a server.
     pub(super) async fn with_pass(&self, spec: AgentSpec) -> AgentSpec {
         let Some(server) = self.engine.server() else { return spec };

@@ -7,7 +7,7 @@ use drydock_agent::{AgentSpec, Signal};
 use drydock_domain::{Event, Phase, Plan, RunId, told};
 use tokio::sync::mpsc;
 
-use super::scope::Scope;
+use super::scope::RunContext;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::run_log::RunLog;
@@ -25,7 +25,7 @@ pub(super) fn log_of(engine: &Engine, plan: &Plan, run: &RunId) -> RunLog {
     RunLog::new(directory, spec.map_or(AgentSpec::OUTPUT_MAX, AgentSpec::output_max))
 }
 
-impl Scope<'_> {
+impl RunContext<'_> {
     /// Starts the log, so that a run without a log is known to have run on another machine. An Apply has a
     /// log only if a validation prints: `plan log` of a landed plan shows the newest log, which is then that
     /// of its agent.

@@ -4,14 +4,14 @@
 use drydock_domain::{Command, Delay, Event, Intent, LandingProof, RemoteAway, told};
 use drydock_worktree::{CommitId, Followed, IntentPushed, RemoteLanded, RemoteLanding, RemoteTip};
 
-use super::apply::{Attempt, Lander, Merged};
+use super::apply::{ApplyRun, Attempt, Merged};
 use super::ground::{away, one_line};
-use super::scope::{End, commit_id};
+use super::scope::{RunOutcome, commit_id};
 use super::settle::{INTENTS, intent_name};
 use crate::engine::WORKER;
 use crate::error::EngineError;
 
-impl Lander<'_> {
+impl ApplyRun<'_> {
     /// Lands a merged result at the remote. Not interruptible between the intent and its end.
     pub(super) async fn land_there(&self, remote: &str, merged: Merged) -> Result<Attempt, EngineError> {
         let scope = self.scope;
@@ -93,7 +93,7 @@ impl Lander<'_> {
     }
 
     /// Records that the remote has the commit.
-    pub(super) async fn published(&self, remote: &str, commit: &CommitId) -> Result<End, EngineError> {
+    pub(super) async fn published(&self, remote: &str, commit: &CommitId) -> Result<RunOutcome, EngineError> {
         let (target, remote, at) = (self.target().to_owned(), remote.to_owned(), commit.to_string());
         self.scope.note(Event::TargetSent { target, remote, commit: at }).await?;
         self.landed(commit, LandingProof::Intended).await
@@ -168,8 +168,8 @@ impl Lander<'_> {
     }
 
     /// Postpones the landing until the remote answers. Both locks are released meanwhile.
-    pub(super) fn wait_for(&self, away: RemoteAway) -> End {
+    pub(super) fn wait_for(&self, away: RemoteAway) -> RunOutcome {
         let delay = Delay::remote(&self.scope.plan, away);
-        End::Report(Box::new(Command::Postpone(self.scope.run.clone(), delay)))
+        RunOutcome::Report(Box::new(Command::Postpone(self.scope.run.clone(), delay)))
     }
 }

@@ -5,13 +5,13 @@
 use drydock_domain::{ErrorClass, Event, told};
 use drydock_worktree::{Checkout, CommitId, GitError};
 
-use super::leftovers::{Leftover, Work, put_by};
+use super::leftovers::{KeptWork, OldRunDir, put_by};
 use super::limit::kept_work;
-use super::scope::{End, Scope, commit_id};
+use super::scope::{RunContext, RunOutcome, commit_id};
 use crate::error::EngineError;
 use crate::task;
 
-impl Scope<'_> {
+impl RunContext<'_> {
     /// Checkpoints the worktree of an ended run and returns the commit; `None` if nothing changed. If the
     /// checkpoint fails, the directory stays and the reason why the run ended is not lost.
     pub(super) async fn remains(&self, checkout: &Checkout) -> Result<Option<CommitId>, EngineError> {
@@ -41,7 +41,7 @@ impl Scope<'_> {
 
     /// Returns the end of a run whose work could not be captured. If no commit can hold the work, the failure
     /// names its location, for people and for the next agent.
-    pub(super) async fn uncaptured(&self, error: EngineError) -> Result<End, EngineError> {
+    pub(super) async fn uncaptured(&self, error: EngineError) -> Result<RunOutcome, EngineError> {
         let EngineError::Git(error) = error else { return Err(error) };
         if !cannot_be_held(&error) {
             return Err(error.into());
@@ -63,13 +63,13 @@ impl Scope<'_> {
     }
 
     async fn put_by(&self, error: &GitError) -> Result<String, EngineError> {
-        let leftover = Leftover { path: self.directory(), run: self.run.to_string() };
+        let leftover = OldRunDir { path: self.directory(), run: self.run.to_string() };
         let (repository, plan, reason) = (self.repository.clone(), self.plan.id.clone(), told(error));
         let (work, links) = task::blocking(move || put_by(&repository, &plan, &leftover, reason)).await?;
         self.note_links(&links).await;
         Ok(match work {
-            Work::Directory { path, .. } => path.display().to_string(),
-            Work::Nothing | Work::Snapshot(_) => self.directory().display().to_string(),
+            KeptWork::Directory { path, .. } => path.display().to_string(),
+            KeptWork::Nothing | KeptWork::Snapshot(_) => self.directory().display().to_string(),
         })
     }
 }

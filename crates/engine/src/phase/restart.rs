@@ -11,7 +11,7 @@ use drydock_domain::{
 };
 use drydock_worktree::{CommitId, GitError, Repository, StopSignal};
 
-use super::leftovers::{Leftover, TREE, claim_interrupted, put_by, put_by_alerts};
+use super::leftovers::{OldRunDir, TREE, claim_interrupted, put_by, put_by_alerts};
 use super::limit::SO_FAR;
 use super::remains::cannot_be_held;
 use super::scope::{commit_id, kept_by, signature, snapshot};
@@ -19,7 +19,7 @@ use crate::absent::cannot_open;
 use crate::diff::snapshots;
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
-use crate::hold::Hold;
+use crate::hold::PlanLockGuard;
 use crate::task;
 
 /// Number of a plan's newest events that are searched for the activity of its run.
@@ -59,7 +59,7 @@ enum Doing {
 impl Engine {
     /// Returns the command that frees a plan whose run has no live owner, and keeps the work of that run.
     /// Fails on an error that may pass: the plan stays unchanged, and the next attempt keeps the work.
-    pub(crate) async fn taken_over(&self, hold: &Hold, plan: &Plan) -> Result<Command, EngineError> {
+    pub(crate) async fn taken_over(&self, hold: &PlanLockGuard, plan: &Plan) -> Result<Command, EngineError> {
         let remains = match self.remains_of(hold, plan, Keeper::Worker).await {
             Err(error) if error.is_transient() || cannot_open(&error) || is_starved(&error) => {
                 return Err(error);
@@ -71,7 +71,7 @@ impl Engine {
     }
 
     /// Like `taken_over`, for a person, and frees the plan even if its repository cannot be read here.
-    pub(crate) async fn taken_over_by_person(&self, hold: &Hold, plan: &Plan) -> Command {
+    pub(crate) async fn taken_over_by_person(&self, hold: &PlanLockGuard, plan: &Plan) -> Command {
         let remains = self.remains_of(hold, plan, Keeper::Person).await;
         let remains = remains.unwrap_or_else(|error| unkept(plan, &error));
         Command::TakeOver(TakeOverCause::OwnerGone, remains)
@@ -83,7 +83,7 @@ impl Engine {
     /// capture.
     pub(crate) async fn handed_back(
         &self,
-        hold: &Hold,
+        hold: &PlanLockGuard,
         plan: &Plan,
         repository: &Repository,
     ) -> Result<Command, EngineError> {
@@ -103,7 +103,12 @@ impl Engine {
         Ok(Command::TakeOver(cause, remains))
     }
 
-    async fn remains_of(&self, hold: &Hold, plan: &Plan, keeper: Keeper) -> Result<Remains, EngineError> {
+    async fn remains_of(
+        &self,
+        hold: &PlanLockGuard,
+        plan: &Plan,
+        keeper: Keeper,
+    ) -> Result<Remains, EngineError> {
         if plan.stage.phase() != Phase::Execute {
             return Ok(Remains::Work(None));
         }
@@ -117,7 +122,7 @@ impl Engine {
     /// Checkpoints the work of the plan's latest run, and returns the remains of the run.
     async fn keep_remains(
         &self,
-        hold: &Hold,
+        hold: &PlanLockGuard,
         plan: &Plan,
         repository: &Repository,
         keeper: Keeper,
@@ -166,7 +171,7 @@ impl Engine {
 
     /// Opens a gate on a plan before this process releases it, so that it waits for a person. Does nothing
     /// unless a person stopped the command.
-    pub(crate) async fn hold_for_person(&self, hold: &Hold, id: &PlanId) {
+    pub(crate) async fn hold_for_person(&self, hold: &PlanLockGuard, id: &PlanId) {
         let Some(target) = self.stopped_for() else { return };
         let held = async {
             let plan = self.plan_stored(id).await?;
@@ -275,7 +280,7 @@ fn captured(
 
 /// Moves a directory whose capture takes too long to `kept`, so that the next run does not wait for the same
 /// capture. Returns the alerts about it. If this fails, the next run does it.
-fn put_by_slow(repository: &Repository, plan: &PlanId, leftover: &Leftover, error: &GitError) -> Vec<Event> {
+fn put_by_slow(repository: &Repository, plan: &PlanId, leftover: &OldRunDir, error: &GitError) -> Vec<Event> {
     match put_by(repository, plan, leftover, told(error)) {
         Ok((work, links)) => put_by_alerts(plan, leftover, &work, &links),
         Err(error) => {

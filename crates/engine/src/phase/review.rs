@@ -4,37 +4,41 @@
 use drydock_domain::{Command, Event, Question, ReviewOpinion, ReviewResult, ReviewerSpec};
 use drydock_worktree::CommitId;
 
-use super::agents::{AgentEnd, Errand, Role, Verdict};
+use super::agents::{AgentAssignment, AgentEnd, AgentRole, ReviewerVerdict};
 use super::leftovers::REVIEW;
-use super::scope::{End, Scope};
+use super::scope::{RunContext, RunOutcome};
 use crate::error::EngineError;
 
 /// Maximum number of times that a reviewer is asked for a verdict on one proposal.
 const ASKED_MAX: usize = 3;
 
 /// The result of reviewing a proposal.
-pub(super) enum Reviewed {
+pub(super) enum ReviewOutcome {
     /// Every critical reviewer acknowledged it.
     Agreed(Vec<ReviewResult>),
     /// Critical reviewers refused it, for these reasons.
     Refused(Vec<String>),
     /// The run has ended.
-    Ended(End),
+    Ended(RunOutcome),
 }
 
-impl Scope<'_> {
+impl RunContext<'_> {
     /// Asks all reviewers of the action about a proposal, one after the other.
-    pub(super) async fn review(&self, number: usize, commit: &CommitId) -> Result<Reviewed, EngineError> {
+    pub(super) async fn review(
+        &self,
+        number: usize,
+        commit: &CommitId,
+    ) -> Result<ReviewOutcome, EngineError> {
         let reviewers = &self.plan.spec.agents.reviewers;
         if reviewers.is_empty() {
-            return Ok(Reviewed::Agreed(Vec::new()));
+            return Ok(ReviewOutcome::Agreed(Vec::new()));
         }
         self.note(Event::Proposed { number, commit: commit.to_string() }).await?;
         let (mut reviews, mut reasons) = (Vec::new(), Vec::new());
         for reviewer in reviewers {
             let review = match self.ask_until_verdict(reviewer, number, commit).await? {
                 Ok(review) => review,
-                Err(end) => return Ok(Reviewed::Ended(end)),
+                Err(end) => return Ok(ReviewOutcome::Ended(end)),
             };
             match &review.opinion {
                 ReviewOpinion::Refused { reason } if review.critical => {
@@ -46,7 +50,7 @@ impl Scope<'_> {
             }
             reviews.push(review);
         }
-        Ok(if reasons.is_empty() { Reviewed::Agreed(reviews) } else { Reviewed::Refused(reasons) })
+        Ok(if reasons.is_empty() { ReviewOutcome::Agreed(reviews) } else { ReviewOutcome::Refused(reasons) })
     }
 
     /// Asks a reviewer, and asks again if it gives no verdict. A missing verdict is not about the work, so
@@ -56,16 +60,18 @@ impl Scope<'_> {
         reviewer: &ReviewerSpec,
         number: usize,
         commit: &CommitId,
-    ) -> Result<Result<ReviewResult, End>, EngineError> {
+    ) -> Result<Result<ReviewResult, RunOutcome>, EngineError> {
         let mut said = Vec::new();
         let mut asked = 0;
         loop {
             asked += 1;
             let answer = self.ask_reviewer(reviewer, number, commit, &said).await?;
             let (opinion, silent) = match answer {
-                Asked::Said(opinion) => (opinion, None),
-                Asked::NoVerdict(reason) => (ReviewOpinion::Silent { reason: reason.clone() }, Some(reason)),
-                Asked::Ended(end) => return Ok(Err(end)),
+                ReviewerReply::Said(opinion) => (opinion, None),
+                ReviewerReply::NoVerdict(reason) => {
+                    (ReviewOpinion::Silent { reason: reason.clone() }, Some(reason))
+                }
+                ReviewerReply::Ended(end) => return Ok(Err(end)),
             };
             let review = ReviewResult {
                 agent: reviewer.agent.clone(),
@@ -86,7 +92,7 @@ impl Scope<'_> {
                     let question =
                         Question::no_verdict(&reviewer.agent, asked, &reason, commit.as_str(), &self.plan);
                     let ask = Command::Ask(self.run.clone(), question);
-                    return Ok(Err(End::Report(Box::new(ask))));
+                    return Ok(Err(RunOutcome::Report(Box::new(ask))));
                 }
             }
         }
@@ -98,31 +104,31 @@ impl Scope<'_> {
         number: usize,
         commit: &CommitId,
         said: &[String],
-    ) -> Result<Asked, EngineError> {
+    ) -> Result<ReviewerReply, EngineError> {
         let path = self.directory().join(REVIEW);
         let (place, at) = (path.clone(), commit.clone());
         let checkout = self.git(move |repository| repository.checkout_detached(&place, &at)).await?;
-        let errand = Errand {
+        let errand = AgentAssignment {
             proposal: Some((number, commit.as_str())),
             said,
-            ..Errand::of(&reviewer.agent, Role::Reviewer, &checkout)
+            ..AgentAssignment::of(&reviewer.agent, AgentRole::Reviewer, &checkout)
         };
         let ended = self.agent(&errand).await?;
         // Files that a reviewer wrote are not part of the work.
         self.git(move |repository| repository.checkout_remove(&path)).await?;
         Ok(match ended {
             AgentEnd::Finished { verdict, .. } => match opinion(verdict, number, commit.as_str()) {
-                ReviewOpinion::Silent { reason } => Asked::NoVerdict(reason),
-                opinion => Asked::Said(opinion),
+                ReviewOpinion::Silent { reason } => ReviewerReply::NoVerdict(reason),
+                opinion => ReviewerReply::Said(opinion),
             },
             // An advisory reviewer that fails or asks must not block the plan. A used-up budget applies to
             // the whole plan, regardless of which agent used it up.
-            AgentEnd::Ended(End::Report(report))
+            AgentEnd::Ended(RunOutcome::Report(report))
                 if !reviewer.critical && !matches!(*report, Command::Exhaust { .. }) =>
             {
-                Asked::Said(ReviewOpinion::Silent { reason: self.unheard(reviewer, &report).await? })
+                ReviewerReply::Said(ReviewOpinion::Silent { reason: self.unheard(reviewer, &report).await? })
             }
-            AgentEnd::Ended(end) => Asked::Ended(end),
+            AgentEnd::Ended(end) => ReviewerReply::Ended(end),
         })
     }
 
@@ -141,15 +147,15 @@ impl Scope<'_> {
 }
 
 /// A reviewer's reply.
-enum Asked {
+enum ReviewerReply {
     Said(ReviewOpinion),
     /// It finished without a valid verdict, for this reason.
     NoVerdict(String),
-    Ended(End),
+    Ended(RunOutcome),
 }
 
 /// Converts a verdict. A verdict that names another version than the proposal does not count.
-fn opinion(verdict: Option<Verdict>, number: usize, commit: &str) -> ReviewOpinion {
+fn opinion(verdict: Option<ReviewerVerdict>, number: usize, commit: &str) -> ReviewOpinion {
     let Some(verdict) = verdict else {
         return ReviewOpinion::Silent { reason: "it gave no verdict".to_owned() };
     };
@@ -172,7 +178,7 @@ const COMMIT_CHARS_MIN: usize = 7;
 
 #[cfg(test)]
 mod tests {
-    use super::{Verdict, opinion};
+    use super::{ReviewerVerdict, opinion};
     use drydock_agent::VerdictKind;
     use drydock_domain::ReviewOpinion;
 
@@ -182,8 +188,11 @@ mod tests {
     #[test]
     fn a_verdict_counts_for_the_version_it_names() {
         let said = |version: Option<&str>| {
-            let verdict =
-                Verdict { opinion: VerdictKind::Ack, version: version.map(str::to_owned), reason: None };
+            let verdict = ReviewerVerdict {
+                opinion: VerdictKind::Ack,
+                version: version.map(str::to_owned),
+                reason: None,
+            };
             opinion(Some(verdict), 3, COMMIT) == ReviewOpinion::Acknowledged
         };
         assert!(said(None) && said(Some("3")) && said(Some(COMMIT)) && said(Some("0123456")));

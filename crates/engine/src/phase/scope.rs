@@ -9,28 +9,28 @@ use drydock_domain::{
 use drydock_worktree::{Captured, CommitId, GitError, RefCreated, Repository, Signature, TreeId};
 use tokio_util::sync::CancellationToken;
 
-use super::leftovers::{Alive, TEMP, TREE, occupy_under};
-use super::pass::Pass;
+use super::leftovers::{RunDirLock, TEMP, TREE, occupy_under};
+use super::pass::RunToken;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::hold::Hold;
+use crate::hold::PlanLockGuard;
 use crate::run_log::RunLog;
-use crate::sync::Together;
+use crate::sync::PlanSync;
 use crate::{clock, task};
 
 /// Maximum number of attempts to number a checkpoint while other processes number theirs.
 const SNAPSHOT_ATTEMPTS_MAX: usize = 100;
 
 /// The context of one run of a phase.
-pub(super) struct Scope<'a> {
+pub(super) struct RunContext<'a> {
     pub(super) engine: &'a Engine,
-    pub(super) hold: &'a Hold,
+    pub(super) hold: &'a PlanLockGuard,
     pub(super) plan: Plan,
     pub(super) project: Project,
     pub(super) repository: Repository,
     pub(super) run: RunId,
     pub(super) stop: CancellationToken,
-    pub(super) pass: Pass,
+    pub(super) pass: RunToken,
     /// Tool permissions that people granted, shared by all agents of this run.
     pub(super) permits: Permits,
     /// The output of its agents and commands.
@@ -38,7 +38,7 @@ pub(super) struct Scope<'a> {
 }
 
 /// How a run ended.
-pub(super) enum End {
+pub(super) enum RunOutcome {
     /// This command reports the end. It is not committed yet.
     Report(Box<Command>),
     /// The end is committed.
@@ -47,7 +47,7 @@ pub(super) enum End {
     Stopped,
 }
 
-impl Scope<'_> {
+impl RunContext<'_> {
     pub(super) fn directory(&self) -> PathBuf {
         self.engine.settings().worktrees.join(self.plan.id.as_str()).join(self.run.as_str())
     }
@@ -75,9 +75,9 @@ impl Scope<'_> {
     }
 
     /// Returns the sync of this plan with its remote.
-    pub(super) fn together(&self) -> Together<'_> {
-        let Scope { engine, hold, plan, project, repository, .. } = self;
-        Together { engine, hold, plan, project, repository }
+    pub(super) fn together(&self) -> PlanSync<'_> {
+        let RunContext { engine, hold, plan, project, repository, .. } = self;
+        PlanSync { engine, hold, plan, project, repository }
     }
 
     /// Runs blocking git work off the event loop.
@@ -103,13 +103,13 @@ impl Scope<'_> {
     }
 
     /// Returns the end of a run that failed.
-    pub(super) fn failed(&self, class: ErrorClass, text: impl Into<String>) -> End {
+    pub(super) fn failed(&self, class: ErrorClass, text: impl Into<String>) -> RunOutcome {
         let failure = Failure::new(class, text);
-        End::Report(Box::new(Command::Fail(self.run.clone(), failure, None)))
+        RunOutcome::Report(Box::new(Command::Fail(self.run.clone(), failure, None)))
     }
 
     /// Creates the run directory and locks it until the value is dropped.
-    pub(super) async fn prepare(&self) -> Result<Alive, EngineError> {
+    pub(super) async fn prepare(&self) -> Result<RunDirLock, EngineError> {
         let (directory, fence) = (self.directory(), self.hold.lease().fence());
         let made = task::blocking(move || occupy_under(fence, &directory)).await;
         made.map_err(|source| EngineError::File { attempt: "create the run's directory".to_owned(), source })

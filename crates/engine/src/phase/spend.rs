@@ -9,11 +9,11 @@ use drydock_domain::{Command, Event, Plan, Remains, ResourceUsage, micros};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::agents::Errand;
-use super::scope::{End, Scope};
+use super::agents::AgentAssignment;
+use super::scope::{RunContext, RunOutcome};
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
-use crate::hold::Hold;
+use crate::hold::PlanLockGuard;
 
 /// Minimum time between usage events. A crash loses the usage since the last one.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
@@ -26,21 +26,21 @@ const EVENTS_MAX: i64 = 2_000;
 const USAGE: &str = "agent.usage";
 
 /// The usage emitted last, and the usage of the agent's session.
-pub(super) struct Told {
+pub(super) struct UsageReporter {
     used: ResourceUsage,
     at: Option<Instant>,
-    session: Option<Session>,
+    session: Option<TrackedSession>,
 }
 
 /// A session that a later run may resume.
-struct Session {
+struct TrackedSession {
     id: String,
     /// The total usage, and the part of it that was emitted.
     used: SessionUsage,
     told: SessionUsage,
 }
 
-impl Told {
+impl UsageReporter {
     pub(super) fn nothing() -> Self {
         Self { used: ResourceUsage::default(), at: None, session: None }
     }
@@ -48,7 +48,7 @@ impl Told {
     /// Starts to track a session with the usage emitted for it before. `None` if the session cannot be loaded
     /// again.
     pub(super) fn begin_session(&mut self, session: Option<(String, SessionUsage)>) {
-        self.session = session.map(|(id, told)| Session { id, used: told, told });
+        self.session = session.map(|(id, told)| TrackedSession { id, used: told, told });
     }
 
     pub(super) fn session_used(&mut self, total: SessionUsage) {
@@ -58,7 +58,7 @@ impl Told {
     }
 }
 
-impl Scope<'_> {
+impl RunContext<'_> {
     /// Returns true if a part of the plan's budget is used up.
     pub(super) fn is_exhausted(&self) -> bool {
         let run = self.hold.tally().read().map_or(ResourceUsage::default(), |(_, used)| used);
@@ -72,18 +72,18 @@ impl Scope<'_> {
     }
 
     /// Checkpoints the work so far, and returns the end of a run that used up the budget.
-    pub(super) async fn exhausted(&self, errand: &Errand<'_>) -> Result<End, EngineError> {
+    pub(super) async fn exhausted(&self, errand: &AgentAssignment<'_>) -> Result<RunOutcome, EngineError> {
         let work = self.remains_or_alert(errand).await?;
         Ok(self.exhausted_with(work))
     }
 
     /// Returns the end of a run that used up the budget, with its work.
-    pub(super) fn exhausted_with(&self, work: Remains<String>) -> End {
-        End::Report(Box::new(Command::Exhaust { run: Some(self.run.clone()), work }))
+    pub(super) fn exhausted_with(&self, work: Remains<String>) -> RunOutcome {
+        RunOutcome::Report(Box::new(Command::Exhaust { run: Some(self.run.clone()), work }))
     }
 
     /// Emits the usage of the run, if that is due.
-    pub(super) async fn tell_usage(&self, agent: &str, told: &mut Told) -> Result<(), EngineError> {
+    pub(super) async fn tell_usage(&self, agent: &str, told: &mut UsageReporter) -> Result<(), EngineError> {
         let Some((_, used)) = self.hold.tally().read() else { return Ok(()) };
         let since = |least: Duration| told.at.is_none_or(|at| at.elapsed() >= least);
         let more = without_time(used) != without_time(told.used) && since(TOLD_EVERY);
@@ -93,7 +93,11 @@ impl Scope<'_> {
 
     /// Emits the usage of an agent's session after the agent has ended. A later run that resumes the session
     /// counts from there.
-    pub(super) async fn tell_last_usage(&self, agent: &str, told: &mut Told) -> Result<(), EngineError> {
+    pub(super) async fn tell_last_usage(
+        &self,
+        agent: &str,
+        told: &mut UsageReporter,
+    ) -> Result<(), EngineError> {
         let untold = told.session.as_ref().is_some_and(|session| session.used != session.told);
         match self.hold.tally().read() {
             Some((_, used)) if untold => self.tell(agent, used, told).await,
@@ -102,7 +106,12 @@ impl Scope<'_> {
     }
 
     /// Emits the usage of the run and of the session as one event, so that a crash loses both or neither.
-    async fn tell(&self, agent: &str, used: ResourceUsage, told: &mut Told) -> Result<(), EngineError> {
+    async fn tell(
+        &self,
+        agent: &str,
+        used: ResourceUsage,
+        told: &mut UsageReporter,
+    ) -> Result<(), EngineError> {
         (told.used, told.at) = (used, Some(Instant::now()));
         let mut details = json!(used);
         details["agent"] = json!(agent);
@@ -122,7 +131,7 @@ fn without_time(spent: ResourceUsage) -> ResourceUsage {
 impl Engine {
     /// Restores the usage that was emitted by the process which abandoned a run, so that it is recorded when
     /// the run ends.
-    pub(crate) async fn recover_usage(&self, hold: &Hold, plan: &Plan) -> Result<(), EngineError> {
+    pub(crate) async fn recover_usage(&self, hold: &PlanLockGuard, plan: &Plan) -> Result<(), EngineError> {
         let Some(run) = &plan.run else { return Ok(()) };
         let recent = self.store().event_recent(&plan.id, EVENTS_MAX).await?;
         let latest = recent.iter().find(|event| event.kind == USAGE && event.run.as_ref() == Some(run));
@@ -133,7 +142,11 @@ impl Engine {
     }
 
     /// Asks a person if a plan that is about to start has used up its budget.
-    pub(crate) async fn ask_for_budget(&self, hold: &Hold, plan: &Plan) -> Result<Option<Plan>, EngineError> {
+    pub(crate) async fn ask_for_budget(
+        &self,
+        hold: &PlanLockGuard,
+        plan: &Plan,
+    ) -> Result<Option<Plan>, EngineError> {
         if plan.gate.is_some() || plan.budget.used_up(plan.used()).is_empty() {
             return Ok(None);
         }

@@ -5,18 +5,18 @@ use std::path::Path;
 use drydock_agent::read_below;
 use drydock_domain::{Choice, Command, Completion, ErrorClass, Event, Fanout, Publish, SubplanStatus};
 
-use super::agents::{AgentEnd, Errand, Role};
-use super::scope::{End, Scope};
+use super::agents::{AgentAssignment, AgentEnd, AgentRole};
+use super::scope::{RunContext, RunOutcome};
 use crate::error::EngineError;
 use crate::subplan::fanout_of;
-use crate::sync::Joined;
+use crate::sync::AfterRunSync;
 use crate::task;
 use crate::tree::{self, DRAFT, StrategyDraft};
 
 /// Maximum number of forbidden paths named in an error.
 const PATHS_NAMED_MAX: usize = 10;
 
-pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
+pub(super) async fn run(scope: &RunContext<'_>) -> Result<RunOutcome, EngineError> {
     let Some(agent) = scope.plan.spec.agents.strategize.clone() else {
         return Ok(complete(scope, Vec::new(), None));
     };
@@ -24,7 +24,7 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     let (path, branch, from) = (scope.tree(), scope.plan.branch(), scope.from()?);
     let checkout = scope.git(move |repository| repository.checkout_add(&path, &branch, &from)).await?;
     let (choices, mut carried, asked) =
-        match scope.agent(&Errand::of(&agent, Role::Strategist, &checkout)).await? {
+        match scope.agent(&AgentAssignment::of(&agent, AgentRole::Strategist, &checkout)).await? {
             AgentEnd::Finished { choices, carried, subplans, .. } => (choices, carried, subplans),
             AgentEnd::Ended(end) => return Ok(end),
         };
@@ -40,8 +40,8 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
         return Ok(scope.failed(ErrorClass::ForbiddenChange, text));
     }
     // The draft is adopted only if branch and remote are in sync.
-    if let Joined::Diverged(divergence) = scope.together().after(&checkout, Publish::No).await? {
-        return Ok(End::Report(Box::new(Command::Diverge(divergence))));
+    if let AfterRunSync::Diverged(divergence) = scope.together().after(&checkout, Publish::No).await? {
+        return Ok(RunOutcome::Report(Box::new(Command::Diverge(divergence))));
     }
     let tree = scope.tree();
     let mut strategy = StrategyDraft::default();
@@ -71,7 +71,7 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
 }
 
 /// Emits an alert for each subplan that has already landed and is not done again.
-async fn tell_landed(scope: &Scope<'_>, fanout: Option<&Fanout>) -> Result<(), EngineError> {
+async fn tell_landed(scope: &RunContext<'_>, fanout: Option<&Fanout>) -> Result<(), EngineError> {
     for piece in fanout.into_iter().flat_map(|fanout| &fanout.pieces) {
         if let (SubplanStatus::Joined { commit }, Some(project)) = (&piece.fate, &piece.project) {
             let name = &piece.name;
@@ -83,7 +83,7 @@ async fn tell_landed(scope: &Scope<'_>, fanout: Option<&Fanout>) -> Result<(), E
     Ok(())
 }
 
-fn complete(scope: &Scope<'_>, choices: Vec<Choice>, fanout: Option<Fanout>) -> End {
+fn complete(scope: &RunContext<'_>, choices: Vec<Choice>, fanout: Option<Fanout>) -> RunOutcome {
     let completion = Completion::Strategized { choices, fanout };
-    End::Report(Box::new(Command::Complete(scope.run.clone(), completion)))
+    RunOutcome::Report(Box::new(Command::Complete(scope.run.clone(), completion)))
 }

@@ -10,7 +10,7 @@ use drydock_domain::{Event, Validation, ValidationResult, told};
 use tokio::sync::mpsc;
 use tracing::Instrument;
 
-use super::scope::Scope;
+use super::scope::RunContext;
 use crate::error::EngineError;
 use crate::trace;
 
@@ -22,7 +22,7 @@ const LINES_MAX: usize = 256;
 const OUTPUT_KEPT_MAX: usize = 8 * 1024;
 
 /// The outcome of all validations.
-pub(super) enum Validated {
+pub(super) enum ValidationOutcome {
     /// All of them ran to their end.
     Ran(Vec<ValidationResult>),
     /// The run was asked to stop.
@@ -32,33 +32,37 @@ pub(super) enum Validated {
 }
 
 /// The outcome of one validation.
-enum One {
+enum SingleValidation {
     Ran(ValidationResult),
     Stopped,
     OutOfTime,
 }
 
-impl Scope<'_> {
+impl RunContext<'_> {
     /// Runs the plan's validations at the root of a result, within the remaining time of the plan.
-    pub(super) async fn validate(&self, tree: &Path) -> Result<Validated, EngineError> {
+    pub(super) async fn validate(&self, tree: &Path) -> Result<ValidationOutcome, EngineError> {
         let mut runs = Vec::new();
         for validation in &self.plan.spec.validations {
             let run = match self.validate_one(validation, tree).await? {
-                One::Ran(run) => run,
-                One::Stopped => return Ok(Validated::Stopped),
-                One::OutOfTime => return Ok(Validated::OutOfTime),
+                SingleValidation::Ran(run) => run,
+                SingleValidation::Stopped => return Ok(ValidationOutcome::Stopped),
+                SingleValidation::OutOfTime => return Ok(ValidationOutcome::OutOfTime),
             };
             self.note(Event::Validated(run.clone())).await?;
             runs.push(run);
         }
-        Ok(Validated::Ran(runs))
+        Ok(ValidationOutcome::Ran(runs))
     }
 
-    async fn validate_one(&self, validation: &Validation, tree: &Path) -> Result<One, EngineError> {
+    async fn validate_one(
+        &self,
+        validation: &Validation,
+        tree: &Path,
+    ) -> Result<SingleValidation, EngineError> {
         let own = validation.timeout_s.map_or(TIMEOUT_DEFAULT, Duration::from_secs);
         let left = self.time_left().filter(|left| *left < own);
         if left.is_some_and(|left| left.is_zero()) {
-            return Ok(One::OutOfTime);
+            return Ok(SingleValidation::OutOfTime);
         }
         let timeout = left.unwrap_or(own);
         let environment = BTreeMap::from([
@@ -81,17 +85,17 @@ impl Scope<'_> {
         let (passed, how, output) = match answer {
             Err(error) => (false, told(&error), String::new()),
             Ok(result) if left.is_some() && matches!(result.ending, Ending::TimedOut { .. }) => {
-                return Ok(One::OutOfTime);
+                return Ok(SingleValidation::OutOfTime);
             }
             Ok(result) => match judge(&result.ending) {
                 Some((passed, how)) => (passed, how, result.output),
-                None => return Ok(One::Stopped),
+                None => return Ok(SingleValidation::Stopped),
             },
         };
         let output = tail(output.trim_end());
         let text = if output.is_empty() { how } else { format!("{how}\n{output}") };
         let (name, required) = (validation.name.clone(), validation.required);
-        Ok(One::Ran(ValidationResult { name, required, passed, text }))
+        Ok(SingleValidation::Ran(ValidationResult { name, required, passed, text }))
     }
 }
 

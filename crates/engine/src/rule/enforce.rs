@@ -16,7 +16,7 @@ use super::expression;
 use super::facts::{DiffFacts, Facts, gather, measure};
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::phase::{Alive, commit_id, occupy};
+use crate::phase::{RunDirLock, commit_id, occupy};
 use crate::task;
 
 /// The timeout of an invariant's command.
@@ -25,17 +25,17 @@ const COMMAND_MAX: Duration = Duration::from_secs(300);
 /// The change that is checked: the difference between two commits, which are equal before Execute has a
 /// result.
 #[derive(Debug, Clone)]
-pub(crate) struct Subject {
+pub(crate) struct CommitRange {
     pub(crate) from: CommitId,
     pub(crate) to: CommitId,
 }
 
-impl Subject {
+impl CommitRange {
     /// Returns the change of Execute against the plan's base; empty before Execute has a result.
-    pub(crate) fn of(plan: &Plan) -> Result<Subject, EngineError> {
+    pub(crate) fn of(plan: &Plan) -> Result<CommitRange, EngineError> {
         let from = commit_id(&plan.base_commit)?;
         let to = plan.head_commit.as_deref().map(commit_id).transpose()?.unwrap_or_else(|| from.clone());
-        Ok(Subject { from, to })
+        Ok(CommitRange { from, to })
     }
 }
 
@@ -66,7 +66,7 @@ impl Engine {
         plan: &Plan,
         project: &Project,
         at: Phase,
-        subject: Subject,
+        subject: CommitRange,
         stop: &CancellationToken,
     ) -> Result<Enforcement, EngineError> {
         self.enforce_these(effective_for(self, plan).await?, plan, project, at, subject, stop).await
@@ -81,7 +81,7 @@ impl Engine {
         stop: &CancellationToken,
     ) -> Result<Enforcement, EngineError> {
         let (holding, taken) = holding(self, plan).await?;
-        let (rules, subject) = (taken.unknown_to_parent(holding), Subject::of(plan)?);
+        let (rules, subject) = (taken.unknown_to_parent(holding), CommitRange::of(plan)?);
         self.enforce_these(rules, plan, project, Phase::Apply, subject, stop).await
     }
 
@@ -91,7 +91,7 @@ impl Engine {
         plan: &Plan,
         project: &Project,
         at: Phase,
-        subject: Subject,
+        subject: CommitRange,
         stop: &CancellationToken,
     ) -> Result<Enforcement, EngineError> {
         let rules: Vec<_> = rules.into_iter().filter(|rule| rule.at.contains(&at)).collect();
@@ -130,7 +130,7 @@ impl Engine {
         &self,
         rules: &[Invariant],
         repository: &Repository,
-        subject: &Subject,
+        subject: &CommitRange,
     ) -> Result<DiffFacts, String> {
         let wanted = rules.iter().any(|rule| matches!(rule.rule, Rule::Cel(_)));
         if !wanted || subject.from == subject.to {
@@ -148,10 +148,10 @@ impl Engine {
         rules: &[Invariant],
         plan: &Plan,
         repository: &Repository,
-        subject: &Subject,
-    ) -> Result<CommandPlace, String> {
+        subject: &CommitRange,
+    ) -> Result<CommandCheckout, String> {
         if !rules.iter().any(|rule| matches!(rule.rule, Rule::Command(_))) {
-            return Ok(CommandPlace { root: None, alive: None, reads: Vec::new() });
+            return Ok(CommandCheckout { root: None, alive: None, reads: Vec::new() });
         }
         let reads = vec![repository.common_dir().to_owned()];
         let name = format!("rules-{}", self.fresh_run());
@@ -163,16 +163,16 @@ impl Engine {
             repository.checkout_detached(&path, &commit).map(|_| alive).map_err(|error| told(&error))
         });
         let alive = made.await.map_err(|error| format!("no checkout could be created for it: {error}"))?;
-        Ok(CommandPlace { root: Some(root), alive: Some(alive), reads })
+        Ok(CommandCheckout { root: Some(root), alive: Some(alive), reads })
     }
 
     async fn command_check(
         &self,
         command: &str,
-        place: &CommandPlace,
+        place: &CommandCheckout,
         plan: &Plan,
         facts: &Facts,
-        subject: &Subject,
+        subject: &CommitRange,
         stop: &CancellationToken,
     ) -> InvariantCheck {
         let Some(root) = &place.root else {
@@ -195,8 +195,8 @@ impl Engine {
         }
     }
 
-    async fn command_place_remove(&self, repository: Repository, place: CommandPlace) {
-        let CommandPlace { root: Some(root), alive, .. } = place else { return };
+    async fn command_place_remove(&self, repository: Repository, place: CommandCheckout) {
+        let CommandCheckout { root: Some(root), alive, .. } = place else { return };
         drop(alive);
         let removed = task::blocking(move || remove(&repository, &root)).await;
         if let Err(error) = removed {
@@ -206,10 +206,10 @@ impl Engine {
 }
 
 /// The checkout in which commands of rules run; `None` if no rule is a command.
-struct CommandPlace {
+struct CommandCheckout {
     root: Option<PathBuf>,
     /// The lock of the directory, so that no other process treats it as orphaned.
-    alive: Option<Alive>,
+    alive: Option<RunDirLock>,
     /// The directories that commands may read besides the checkout: the repository, for git.
     reads: Vec<PathBuf>,
 }

@@ -6,6 +6,6 @@ mod facts;
 mod measure;
 mod schema;
 
-pub(crate) use enforce::{Subject, effective_for};
+pub(crate) use enforce::{CommitRange, effective_for};
 pub(crate) use expression::refuse_unusable;
 pub use schema::{RuleFact, rule_facts};

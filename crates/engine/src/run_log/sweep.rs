@@ -10,14 +10,14 @@ use drydock_domain::{Plan, PlanId, Timestamp, counted};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::upkeep::{Collected, Kept, Removed, Sweep};
+use crate::upkeep::{GcKept, GcMode, GcRemoved, GcResult};
 use crate::{clock, task};
 
 impl Engine {
     pub(crate) async fn collect_logs(
         &self,
-        sweep: Sweep,
-        collected: &mut Collected,
+        sweep: GcMode,
+        collected: &mut GcResult,
     ) -> Result<(), EngineError> {
         let failed = |source| EngineError::File { attempt: "list the logs".to_owned(), source };
         let logs = self.settings().logs.clone();
@@ -26,12 +26,12 @@ impl Engine {
             let Some(proof) = proof(&plan, self.settings().logs_keep_days, clock::now()) else { continue };
             let (what, directory) = (format!("logs of {id}"), self.settings().logs.join(id.as_str()));
             let removed = match sweep {
-                Sweep::Tell => Ok(()),
-                Sweep::Remove => task::blocking(move || fs::remove_dir_all(directory)).await,
+                GcMode::Tell => Ok(()),
+                GcMode::Remove => task::blocking(move || fs::remove_dir_all(directory)).await,
             };
             match removed {
-                Ok(()) => collected.removed.push(Removed { what, proof }),
-                Err(error) => collected.kept.push(Kept { what, reason: error.to_string() }),
+                Ok(()) => collected.removed.push(GcRemoved { what, proof }),
+                Err(error) => collected.kept.push(GcKept { what, reason: error.to_string() }),
             }
         }
         Ok(())

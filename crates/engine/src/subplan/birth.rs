@@ -8,14 +8,19 @@ use drydock_domain::{
 
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
-use crate::hold::Hold;
-use crate::make::Asked;
+use crate::hold::PlanLockGuard;
+use crate::make::PlanSource;
 use crate::rule::effective_for;
 
 impl Engine {
     /// Spawns a child for each subplan that has none; returns true if there were any. If the remaining budget
     /// is too small for all of them, a person is asked once, instead of once per child with an empty budget.
-    pub(super) async fn bear(&self, hold: &Hold, plan: &Plan, fanout: &Fanout) -> Result<bool, EngineError> {
+    pub(super) async fn bear(
+        &self,
+        hold: &PlanLockGuard,
+        plan: &Plan,
+        fanout: &Fanout,
+    ) -> Result<bool, EngineError> {
         let unborn = |piece: &&Subplan| piece.fate == SubplanStatus::Open && piece.child.is_none();
         if !fanout.pieces.iter().any(|piece| unborn(&piece)) {
             return Ok(false);
@@ -61,12 +66,12 @@ impl Engine {
             project.validations = Vec::new();
         }
         let asked = match &piece.task {
-            SubplanTask::Words(task) => Asked::Task(task.clone()),
+            SubplanTask::Words(task) => PlanSource::Task(task.clone()),
             SubplanTask::Action { name, arguments } => {
-                Asked::Action { name: name.clone(), arguments: arguments.clone() }
+                PlanSource::Action { name: name.clone(), arguments: arguments.clone() }
             }
         };
-        let in_words = matches!(asked, Asked::Task(_));
+        let in_words = matches!(asked, PlanSource::Task(_));
         let mut spec = self.piece_spec(&project, asked, &parent.spec.profile).await?;
         if let Some(agent) = &piece.agent {
             spec.agents.execute = Some(agent.clone());

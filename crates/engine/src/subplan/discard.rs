@@ -11,18 +11,18 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::phase::commit_id;
 use crate::task;
-use crate::upkeep::{Collected, Held, Kept, Removed, Sweep};
+use crate::upkeep::{GcKept, GcMode, GcRemoved, GcResult, Held};
 
 /// A ref that keeps the result of joining a subplan.
 #[derive(Debug, Clone)]
-struct Joined {
+struct JoinRef {
     name: String,
     commit: CommitId,
     child: String,
 }
 
 /// Whether another ref keeps the work of a subplan.
-enum Elsewhere {
+enum KeptBy {
     /// The subplan has no work.
     Nothing,
     /// This ref keeps it.
@@ -35,23 +35,23 @@ impl Engine {
     /// Removes the join refs of all plans that have ended.
     pub(crate) async fn collect_joins(
         &self,
-        sweep: Sweep,
-        collected: &mut Collected,
+        sweep: GcMode,
+        collected: &mut GcResult,
     ) -> Result<(), EngineError> {
         for project in self.store().project_list().await? {
             let repository = match self.repository(&project).await {
                 Ok(repository) => repository,
                 Err(error) => {
                     let what = format!("{JOINS} of project {}", project.name);
-                    collected.kept.push(Kept { what, reason: told(&error) });
+                    collected.kept.push(GcKept { what, reason: told(&error) });
                     continue;
                 }
             };
             let looked = repository.clone();
-            let mut plans: BTreeMap<PlanId, Vec<Joined>> = BTreeMap::new();
+            let mut plans: BTreeMap<PlanId, Vec<JoinRef>> = BTreeMap::new();
             for (name, commit) in task::blocking(move || looked.refs(JOINS)).await? {
                 if let Some((plan, child)) = named(&name) {
-                    plans.entry(plan).or_default().push(Joined { name, commit, child });
+                    plans.entry(plan).or_default().push(JoinRef { name, commit, child });
                 }
             }
             for (id, joins) in plans {
@@ -66,11 +66,11 @@ impl Engine {
         id: &PlanId,
         project: &Project,
         repository: &Repository,
-        joins: Vec<Joined>,
-        sweep: Sweep,
-        collected: &mut Collected,
+        joins: Vec<JoinRef>,
+        sweep: GcMode,
+        collected: &mut GcResult,
     ) -> Result<(), EngineError> {
-        let kept = |reason: String| Kept { what: format!("{JOINS}{id}/"), reason };
+        let kept = |reason: String| GcKept { what: format!("{JOINS}{id}/"), reason };
         // Another store may work in the same repository.
         let Some(plan) = self.store().plan_fetch(id).await? else {
             collected.kept.push(kept("its plan is not in this store".to_owned()));
@@ -109,11 +109,11 @@ impl Engine {
         &self,
         plan: &Plan,
         repository: &Repository,
-        join: Joined,
-        sweep: Sweep,
-        collected: &mut Collected,
+        join: JoinRef,
+        sweep: GcMode,
+        collected: &mut GcResult,
     ) -> Result<(), EngineError> {
-        let Joined { name, commit, child } = join;
+        let JoinRef { name, commit, child } = join;
         let stored = match child.parse() {
             Ok(id) => self.store().plan_fetch(&id).await?,
             Err(_) => None,
@@ -121,15 +121,15 @@ impl Engine {
         let Some(stored) = stored else {
             collected
                 .kept
-                .push(Kept { what: name, reason: format!("{child} is not a subplan in this store") });
+                .push(GcKept { what: name, reason: format!("{child} is not a subplan in this store") });
             return Ok(());
         };
         let (repository, ref_name) = (repository.clone(), name.clone());
         let done = task::blocking(move || {
             let elsewhere = elsewhere(&repository, &stored)?;
             let moved = match (&elsewhere, sweep) {
-                (Elsewhere::Nowhere, _) | (_, Sweep::Tell) => false,
-                (Elsewhere::Nothing | Elsewhere::Kept(_), Sweep::Remove) => {
+                (KeptBy::Nowhere, _) | (_, GcMode::Tell) => false,
+                (KeptBy::Nothing | KeptBy::Kept(_), GcMode::Remove) => {
                     matches!(repository.ref_delete(&ref_name, &commit)?, RefDeleted::Moved { .. })
                 }
             };
@@ -139,20 +139,20 @@ impl Engine {
         let over = format!("the plan is {}, so nothing is joined any more", plan.stage.state());
         match elsewhere {
             _ if moved => {
-                collected.kept.push(Kept { what: name, reason: "it was moved concurrently".to_owned() });
+                collected.kept.push(GcKept { what: name, reason: "it was moved concurrently".to_owned() });
             }
-            Elsewhere::Nowhere => {
+            KeptBy::Nowhere => {
                 let reason = format!("no other ref contains the work of {child}");
-                collected.kept.push(Kept { what: name, reason });
+                collected.kept.push(GcKept { what: name, reason });
             }
-            Elsewhere::Nothing => {
+            KeptBy::Nothing => {
                 collected
                     .removed
-                    .push(Removed { what: name, proof: format!("{over}; {child} changed nothing") });
+                    .push(GcRemoved { what: name, proof: format!("{over}; {child} changed nothing") });
             }
-            Elsewhere::Kept(by) => {
+            KeptBy::Kept(by) => {
                 let proof = format!("{over}; the work of {child} is kept as {by}");
-                collected.removed.push(Removed { what: name, proof });
+                collected.removed.push(GcRemoved { what: name, proof });
             }
         }
         Ok(())
@@ -171,18 +171,18 @@ fn is_over(plan: &Plan) -> bool {
 }
 
 /// Finds a ref of the subplan itself that keeps its work: the same commit, or the same files.
-fn elsewhere(repository: &Repository, child: &Plan) -> Result<Elsewhere, EngineError> {
-    let Some(head) = &child.head_commit else { return Ok(Elsewhere::Nothing) };
+fn elsewhere(repository: &Repository, child: &Plan) -> Result<KeptBy, EngineError> {
+    let Some(head) = &child.head_commit else { return Ok(KeptBy::Nothing) };
     let head = commit_id(head)?;
     let own = [format!("{SNAPSHOTS}{}/", child.id), format!("refs/heads/{}", child.branch())];
     for prefix in own {
         for (name, commit) in repository.refs(&prefix)? {
             if keeps(repository, &commit, &head)? {
-                return Ok(Elsewhere::Kept(name));
+                return Ok(KeptBy::Kept(name));
             }
         }
     }
-    Ok(Elsewhere::Nowhere)
+    Ok(KeptBy::Nowhere)
 }
 
 fn keeps(repository: &Repository, commit: &CommitId, head: &CommitId) -> Result<bool, GitError> {

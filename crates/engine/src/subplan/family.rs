@@ -15,9 +15,9 @@ const FAMILIES_MAX: usize = 16;
 
 /// The children of the plans that this process schedules.
 #[derive(Debug, Default)]
-pub(crate) struct Families(Mutex<HashMap<PlanId, Children>>);
+pub(crate) struct ChildrenCache(Mutex<HashMap<PlanId, Children>>);
 
-impl Families {
+impl ChildrenCache {
     /// Returns the cached children of a plan; empty if there are none.
     pub(super) fn last_seen(&self, plan: &PlanId) -> Children {
         self.lock().get(plan).cloned().unwrap_or_default()

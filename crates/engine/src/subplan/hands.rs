@@ -18,16 +18,16 @@ use crate::error::EngineError;
 const HANDS_MAX: usize = 16;
 
 /// Counts a worker loop as busy while it looks for work or does it, until this is dropped.
-struct Turn<'a>(&'a AtomicUsize);
+struct BusyGuard<'a>(&'a AtomicUsize);
 
-impl<'a> Turn<'a> {
+impl<'a> BusyGuard<'a> {
     fn begin(busy: &'a AtomicUsize) -> Self {
         busy.fetch_add(1, Ordering::SeqCst);
         Self(busy)
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for BusyGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -84,7 +84,7 @@ impl Engine {
                 limits: self.settings().limits,
                 without: &[],
             };
-            let turn = Turn::begin(busy);
+            let turn = BusyGuard::begin(busy);
             match self.store().effect_claim_within(&order).await? {
                 // The caller of `drive_tree` continues the plan after its subplans.
                 Some(claim) if claim.plan == plan.id && claim.effect != Effect::Tend => {

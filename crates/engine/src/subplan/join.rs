@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 use super::tend::Children;
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
-use crate::hold::Hold;
+use crate::hold::PlanLockGuard;
 use crate::phase::commit_id;
 use crate::task;
 
 /// The work of a subplan: the commits from `base` to `head`.
 #[derive(Debug, Clone)]
-struct Work {
+struct ChildWork {
     base: CommitId,
     head: CommitId,
     favour: Prefer,
@@ -42,7 +42,7 @@ enum Style {
 }
 
 /// The result of applying work on top of a commit.
-enum Put {
+enum JoinResult {
     Clean(CommitId),
     Conflict { tree: TreeId, files: Vec<ConflictFile> },
 }
@@ -52,7 +52,7 @@ impl Engine {
     /// if nothing was recorded, for example because another process holds the subplan.
     pub(super) async fn join_piece(
         &self,
-        hold: &Hold,
+        hold: &PlanLockGuard,
         plan: &Plan,
         fanout: &Fanout,
         index: usize,
@@ -62,7 +62,7 @@ impl Engine {
         let Some(child) = children.of(piece) else { return Ok(false) };
         let onto = commit_id(fanout.head.as_ref().unwrap_or(&plan.base_commit))?;
         let (work, parent, marks) =
-            (Work::of(plan, fanout, piece, child)?, plan.id.clone(), piece.mends.clone());
+            (ChildWork::of(plan, fanout, piece, child)?, plan.id.clone(), piece.mends.clone());
         let (child_id, top) = (child.id.clone(), onto.clone());
         let project = self.project(plan.spec.project.as_str()).await?;
         if let Some(news) = self.kept_out(index, child, &project).await? {
@@ -80,7 +80,7 @@ impl Engine {
         .await?;
         let news = match put {
             Err(left) => unresolved(index, child, left),
-            Ok(Put::Clean(commit)) => {
+            Ok(JoinResult::Clean(commit)) => {
                 let joined = Command::Join { commit: commit.to_string() };
                 // The subplan whose conflict this one resolved has joined too, unless it was handled in
                 // another way since.
@@ -93,12 +93,12 @@ impl Engine {
                 }
                 SubplanUpdate::Joined { piece: index, commit: commit.to_string() }
             }
-            Ok(Put::Conflict { files, .. })
+            Ok(JoinResult::Conflict { files, .. })
                 if fanout.merge == MergeStrategy::FailOnConflict && !piece.asks_about_conflict() =>
             {
                 conflicting(index, child, &files)
             }
-            Ok(Put::Conflict { tree, files }) => {
+            Ok(JoinResult::Conflict { tree, files }) => {
                 let marked = self.marked(plan, child, tree, &onto).await?;
                 let clash = ConflictReport {
                     clashes: files.iter().map(clashed).collect(),
@@ -162,15 +162,15 @@ impl Engine {
         let mut works = Vec::new();
         for piece in pieces {
             let Some(child) = children.of(piece) else { return Ok(None) };
-            works.push(Work::of(plan, fanout, piece, child)?);
+            works.push(ChildWork::of(plan, fanout, piece, child)?);
         }
         let project = self.project(plan.spec.project.as_str()).await?;
         let (repository, mut tip) = (self.repository(&project).await?, commit_id(&plan.base_commit)?);
         task::blocking(move || {
             for work in works {
                 match work.put(&repository, &tip)? {
-                    Put::Clean(commit) => tip = commit,
-                    Put::Conflict { .. } => return Ok(None),
+                    JoinResult::Clean(commit) => tip = commit,
+                    JoinResult::Conflict { .. } => return Ok(None),
                 }
             }
             Ok(Some(tip.to_string()))
@@ -200,8 +200,8 @@ impl Engine {
     }
 }
 
-impl Work {
-    fn of(plan: &Plan, fanout: &Fanout, piece: &Subplan, child: &Plan) -> Result<Work, EngineError> {
+impl ChildWork {
+    fn of(plan: &Plan, fanout: &Fanout, piece: &Subplan, child: &Plan) -> Result<ChildWork, EngineError> {
         let favour = match (piece.favour, fanout.merge) {
             (Some(ConflictSide::Parent), _) | (None, MergeStrategy::PreferParent) => Prefer::Ours,
             (Some(ConflictSide::Child), _) | (None, MergeStrategy::PreferChild) => Prefer::Theirs,
@@ -216,7 +216,7 @@ impl Work {
             | MergeStrategy::PreferParent
             | MergeStrategy::PreferChild => Style::Squashed,
         };
-        Ok(Work {
+        Ok(ChildWork {
             base: commit_id(&child.base_commit)?,
             head: commit_id(child.head_commit.as_ref().unwrap_or(&child.base_commit))?,
             favour,
@@ -227,9 +227,9 @@ impl Work {
     }
 
     /// Applies the work on top of a commit. The same work on the same commit produces the same commit id.
-    fn put(&self, repository: &Repository, onto: &CommitId) -> Result<Put, EngineError> {
+    fn put(&self, repository: &Repository, onto: &CommitId) -> Result<JoinResult, EngineError> {
         if self.base == self.head {
-            return Ok(Put::Clean(onto.clone()));
+            return Ok(JoinResult::Clean(onto.clone()));
         }
         let steps = match self.style {
             Style::Squashed => vec![(self.base.clone(), self.head.clone())],
@@ -241,13 +241,13 @@ impl Work {
             let order = MergeRequest { base: &base, ours: &tip, theirs: &theirs, favour: self.favour };
             let tree = match repository.join(&order)? {
                 DetailedMerge::Clean(tree) => tree,
-                DetailedMerge::Conflict { tree, files } => return Ok(Put::Conflict { tree, files }),
+                DetailedMerge::Conflict { tree, files } => return Ok(JoinResult::Conflict { tree, files }),
             };
             if tree != repository.tree_of(&tip)? {
                 tip = repository.commit(&tree, std::slice::from_ref(&tip), &self.message, &author)?;
             }
         }
-        Ok(Put::Clean(tip))
+        Ok(JoinResult::Clean(tip))
     }
 
     /// Applies the work on top of the joined results, and keeps the resulting commit for the parent.
@@ -256,15 +256,15 @@ impl Work {
         repository: &Repository,
         onto: &CommitId,
         (parent, child): (&PlanId, &PlanId),
-    ) -> Result<Put, EngineError> {
+    ) -> Result<JoinResult, EngineError> {
         let put = self.put(repository, onto)?;
         match &put {
             // The refs of earlier joins keep this commit, or, if it is the base, the branches that started
             // there.
-            Put::Clean(commit) if commit == onto => {}
-            Put::Clean(commit) => keep(repository, parent, child, commit)?,
+            JoinResult::Clean(commit) if commit == onto => {}
+            JoinResult::Clean(commit) => keep(repository, parent, child, commit)?,
             // `marked` keeps it with its markers when the question is asked.
-            Put::Conflict { .. } => {}
+            JoinResult::Conflict { .. } => {}
         }
         Ok(put)
     }

@@ -7,23 +7,23 @@ use drydock_domain::{
     SubplanStatus, SubplanUpdate,
 };
 
-use super::tend::Tended;
+use super::tend::ScheduleOutcome;
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
-use crate::hold::Hold;
+use crate::hold::PlanLockGuard;
 use crate::steer::Caller;
 
 impl Engine {
     pub(super) async fn land_ready(
         &self,
-        hold: &Hold,
+        hold: &PlanLockGuard,
         plan: &Plan,
         fanout: &Fanout,
-    ) -> Result<Tended, EngineError> {
+    ) -> Result<ScheduleOutcome, EngineError> {
         let children = self.children(&plan.id).await?;
         let seen = children.seen(fanout);
         if self.record_news(hold, plan, &children, fanout.news(&seen)).await? {
-            return Ok(Tended::Moved);
+            return Ok(ScheduleOutcome::Moved);
         }
         let mut moved = false;
         let ready = fanout
@@ -42,7 +42,7 @@ impl Engine {
                         let failure = Failure::new(ErrorClass::SubplanFailed, text);
                         let news = SubplanUpdate::Failed { piece: index, run: child.run.clone(), failure };
                         self.issue(hold, Command::Tend(vec![news]), WORKER).await?;
-                        return Ok(Tended::Moved);
+                        return Ok(ScheduleOutcome::Moved);
                     }
                     done => done?,
                 },
@@ -51,11 +51,11 @@ impl Engine {
                 (_, _) => false,
             };
         }
-        Ok(if moved { Tended::Moved } else { Tended::Rests(None) })
+        Ok(if moved { ScheduleOutcome::Moved } else { ScheduleOutcome::Rests(None) })
     }
 
     /// Queues the landing of a subplan in its own project. The approval of its parent counts for it.
-    async fn let_land(&self, parent: &Hold, child: &Plan) -> Result<bool, EngineError> {
+    async fn let_land(&self, parent: &PlanLockGuard, child: &Plan) -> Result<bool, EngineError> {
         let hold = match parent.child(self, child, "queue its landing").await {
             Ok(hold) => hold,
             Err(EngineError::LockHeld { .. }) => return Ok(false),

@@ -18,7 +18,7 @@ mod tend;
 mod winding;
 
 pub(crate) use draft::fanout_of;
-pub(crate) use family::Families;
+pub(crate) use family::ChildrenCache;
 pub(crate) use join::forget_joins;
-pub use sight::{Branch, PlanTree};
-pub(crate) use tend::{Tended, is_tended};
+pub use sight::{PlanTree, SubplanNode};
+pub(crate) use tend::{ScheduleOutcome, is_tended};

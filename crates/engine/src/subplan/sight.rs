@@ -15,12 +15,12 @@ pub struct PlanTree {
     /// The plan itself.
     pub plan: Plan,
     /// Its subplans, in the order in which the results join, followed by those of earlier strategies.
-    pub branches: Vec<Branch>,
+    pub branches: Vec<SubplanNode>,
 }
 
 /// One subplan of a plan.
 #[derive(Debug, Clone)]
-pub struct Branch {
+pub struct SubplanNode {
     /// The subplan's name.
     pub name: String,
     /// The status that its parent has recorded; `earlier` for a subplan of an abandoned strategy.
@@ -49,7 +49,7 @@ impl Engine {
                         Some(child) => Some(self.tree(child.clone()).await?),
                         None => None,
                     };
-                    branches.push(Branch {
+                    branches.push(SubplanNode {
                         name: piece.name.to_string(),
                         fate: fate_seen(piece, &seen[index]),
                         after: piece.after.iter().map(ToString::to_string).collect(),
@@ -65,7 +65,7 @@ impl Engine {
                 let name = child.place.as_ref().map_or_else(String::new, |place| place.name.to_string());
                 let agent = child.spec.agents.execute.clone();
                 let tree = Some(self.tree(child.clone()).await?);
-                branches.push(Branch {
+                branches.push(SubplanNode {
                     name,
                     fate: "earlier",
                     after: Vec::new(),

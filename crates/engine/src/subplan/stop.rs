@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::tend::is_tended;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::hold::Hold;
+use crate::hold::PlanLockGuard;
 
 /// Maximum time to wait for the lock of a plan whose subplans are being scheduled.
 const HOLD_MAX: Duration = Duration::from_secs(3);
@@ -55,7 +55,11 @@ impl Engine {
 
     /// Takes back the turn of all subplans that are not running. Running ones give it back when they are
     /// stopped.
-    fn step_back_below<'a>(&'a self, hold: &'a Hold, id: PlanId) -> BoxFuture<'a, Result<(), EngineError>> {
+    fn step_back_below<'a>(
+        &'a self,
+        hold: &'a PlanLockGuard,
+        id: PlanId,
+    ) -> BoxFuture<'a, Result<(), EngineError>> {
         Box::pin(async move {
             for child in self.store().plan_children(&id).await? {
                 if child.stage.is_terminal() {

@@ -14,7 +14,7 @@ use drydock_domain::{
 use crate::clock;
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
-use crate::hold::Hold;
+use crate::hold::PlanLockGuard;
 
 /// Delay before the next attempt to join a subplan whose lock another process held.
 const JOIN_AGAIN: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ const TEND_STEPS_MAX: usize = 256;
 
 /// The result of scheduling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tended {
+pub(crate) enum ScheduleOutcome {
     /// A step was done, and more may be due.
     Moved,
     /// Nothing is due before this time, or before a subplan changes.
@@ -68,51 +68,58 @@ impl Children {
 
 impl Engine {
     /// Does the due steps for the subplans of a plan.
-    pub(crate) async fn tend(&self, plan: &PlanId) -> Result<Tended, EngineError> {
+    pub(crate) async fn tend(&self, plan: &PlanId) -> Result<ScheduleOutcome, EngineError> {
         let hold = self.hold(plan, "schedule its subplans").await?;
         let tended = self.tend_held(&hold, plan).await;
         hold.release().await;
         tended
     }
 
-    async fn tend_held(&self, hold: &Hold, id: &PlanId) -> Result<Tended, EngineError> {
+    async fn tend_held(&self, hold: &PlanLockGuard, id: &PlanId) -> Result<ScheduleOutcome, EngineError> {
         let mut moved = false;
         for _ in 0..TEND_STEPS_MAX {
             let step = self.tend_once(hold, id).await?;
             match step {
-                Tended::Moved if !self.stopping().is_cancelled() => moved = true,
+                ScheduleOutcome::Moved if !self.stopping().is_cancelled() => moved = true,
                 // The commits above made scheduling due again. The next call finds nothing to do and lets the
                 // plan rest.
-                Tended::Moved | Tended::Rests(_) if moved => return Ok(Tended::Moved),
-                Tended::Moved | Tended::Rests(_) => return Ok(step),
+                ScheduleOutcome::Moved | ScheduleOutcome::Rests(_) if moved => {
+                    return Ok(ScheduleOutcome::Moved);
+                }
+                ScheduleOutcome::Moved | ScheduleOutcome::Rests(_) => return Ok(step),
             }
         }
-        Ok(Tended::Moved)
+        Ok(ScheduleOutcome::Moved)
     }
 
-    async fn tend_once(&self, hold: &Hold, id: &PlanId) -> Result<Tended, EngineError> {
+    async fn tend_once(&self, hold: &PlanLockGuard, id: &PlanId) -> Result<ScheduleOutcome, EngineError> {
         let plan = self.plan_stored(id).await?;
         if !plan.winding.is_empty() {
             return self.wind(hold, &plan).await;
         }
         let (Some(fanout), State::Queued, None) = (&plan.fanout, plan.stage.state(), &plan.gate) else {
-            return Ok(Tended::Rests(None));
+            return Ok(ScheduleOutcome::Rests(None));
         };
         match &plan.stage {
             Stage::Execute(_) if fanout.is_open() => self.tend_pieces(hold, &plan, fanout).await,
             Stage::Apply(_) if fanout.is_ready() => self.land_ready(hold, &plan, fanout).await,
-            Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => Ok(Tended::Rests(None)),
+            Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => Ok(ScheduleOutcome::Rests(None)),
         }
     }
 
-    async fn tend_pieces(&self, hold: &Hold, plan: &Plan, fanout: &Fanout) -> Result<Tended, EngineError> {
+    async fn tend_pieces(
+        &self,
+        hold: &PlanLockGuard,
+        plan: &Plan,
+        fanout: &Fanout,
+    ) -> Result<ScheduleOutcome, EngineError> {
         if self.bear(hold, plan, fanout).await? {
-            return Ok(Tended::Moved);
+            return Ok(ScheduleOutcome::Moved);
         }
         let children = self.children_followed(&plan.id).await?;
         let seen = children.seen(fanout);
         if self.record_news(hold, plan, &children, fanout.news(&seen)).await? {
-            return Ok(Tended::Moved);
+            return Ok(ScheduleOutcome::Moved);
         }
         let acts = fanout.acts(&seen, clock::now());
         let (mut moved, mut wake_at) = (false, acts.wake_at);
@@ -130,13 +137,13 @@ impl Engine {
             let soon = (!joined).then(|| clock::now().plus(JOIN_AGAIN));
             (moved, wake_at) = (moved || joined, [wake_at, soon].into_iter().flatten().min());
         }
-        Ok(if moved { Tended::Moved } else { Tended::Rests(wake_at) })
+        Ok(if moved { ScheduleOutcome::Moved } else { ScheduleOutcome::Rests(wake_at) })
     }
 
     /// Records updates about the subplans, if there are any; returns true if there were.
     pub(super) async fn record_news(
         &self,
-        hold: &Hold,
+        hold: &PlanLockGuard,
         plan: &Plan,
         children: &Children,
         mut news: Vec<SubplanUpdate>,
@@ -152,7 +159,7 @@ impl Engine {
     /// Gives a subplan its turn; returns true if it got it. A subplan whose base is not known yet waits.
     async fn call(
         &self,
-        hold: &Hold,
+        hold: &PlanLockGuard,
         plan: &Plan,
         fanout: &Fanout,
         index: usize,
@@ -190,7 +197,7 @@ impl Engine {
     /// holds the subplan or it changed meanwhile; the next scheduling step tries again.
     pub(super) async fn issue_child(
         &self,
-        parent: &Hold,
+        parent: &PlanLockGuard,
         child: &Plan,
         command: Command,
     ) -> Result<bool, EngineError> {

@@ -3,17 +3,21 @@
 use drydock_domain::{Authority, Command, Plan, PlanId, told};
 use drydock_store::{HolderRequest, RequestKind};
 
-use super::tend::Tended;
+use super::tend::ScheduleOutcome;
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
-use crate::hold::Hold;
+use crate::hold::PlanLockGuard;
 
 const REASON: &str = "its parent plan no longer needs it";
 
 impl Engine {
     /// Cancels the children that are marked for it. If another process runs one, that process is asked to
     /// stop it.
-    pub(super) async fn wind(&self, hold: &Hold, plan: &Plan) -> Result<Tended, EngineError> {
+    pub(super) async fn wind(
+        &self,
+        hold: &PlanLockGuard,
+        plan: &Plan,
+    ) -> Result<ScheduleOutcome, EngineError> {
         let (mut ended, mut moved) = (Vec::new(), false);
         for id in &plan.winding {
             let child = match self.store().plan_fetch(id).await? {
@@ -37,10 +41,15 @@ impl Engine {
             self.issue(hold, Command::WoundUp(ended), WORKER).await?;
             moved = true;
         }
-        Ok(if moved { Tended::Moved } else { Tended::Rests(None) })
+        Ok(if moved { ScheduleOutcome::Moved } else { ScheduleOutcome::Rests(None) })
     }
 
-    async fn end_child(&self, parent: &Hold, child: &Plan, ended_by: Authority) -> Result<bool, EngineError> {
+    async fn end_child(
+        &self,
+        parent: &PlanLockGuard,
+        child: &Plan,
+        ended_by: Authority,
+    ) -> Result<bool, EngineError> {
         let hold = match parent.child(self, child, "cancel it").await {
             Ok(hold) => hold,
             Err(EngineError::LockHeld { .. }) => {

@@ -3,11 +3,11 @@
 
 use drydock_domain::{Command, Plan, PlanId, admit, told};
 
-use super::together::Together;
+use super::together::PlanSync;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::hold::Hold;
-use crate::look::Checkpoint;
+use crate::hold::PlanLockGuard;
+use crate::look::PlanCheckpoint;
 use crate::steer::Caller;
 
 /// The shortest prefix of a commit id that is accepted.
@@ -20,7 +20,7 @@ impl Engine {
         let stored = self.plan_stored(plan).await?;
         admit(&stored, &Command::RollBack { commit: given.to_owned() }, caller.authority)?;
         let checkpoints = self.checkpoints(&stored).await?;
-        let named = |one: &&Checkpoint| {
+        let named = |one: &&PlanCheckpoint| {
             one.reference == given
                 || one.reference.rsplit('/').next() == Some(given)
                 || (given.len() >= COMMIT_CHARS_MIN && one.commit.starts_with(given))
@@ -43,7 +43,7 @@ impl Engine {
     }
 
     /// Moves the branch to the commit from which the next run restarts.
-    pub(crate) async fn carry_out(&self, hold: &Hold, plan: &Plan) {
+    pub(crate) async fn carry_out(&self, hold: &PlanLockGuard, plan: &Plan) {
         if plan.take_up.is_none() {
             return;
         }
@@ -51,7 +51,7 @@ impl Engine {
             let project = self.project(plan.spec.project.as_str()).await?;
             let repository = self.repository(&project).await?;
             let repository = repository.on_behalf(plan.id.as_str(), hold.lease().fence());
-            let together = Together { engine: self, hold, plan, project: &project, repository: &repository };
+            let together = PlanSync { engine: self, hold, plan, project: &project, repository: &repository };
             together.take_up_answer().await
         };
         if let Err(error) = done.await {

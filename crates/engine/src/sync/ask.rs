@@ -10,10 +10,10 @@ use drydock_domain::{
     StoredPlan, SyncOutcome, SyncStatus, admit, decide,
 };
 
-use super::together::Together;
+use super::together::PlanSync;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::hold::Hold;
+use crate::hold::PlanLockGuard;
 use crate::steer::Caller;
 use crate::subplan::fanout_of;
 use crate::task;
@@ -21,7 +21,7 @@ use crate::tree::{self, DRAFT};
 
 /// The result of a sync that a person requested.
 #[derive(Debug, Clone)]
-pub struct Synced {
+pub struct SyncResult {
     /// The outcome of the sync.
     pub outcome: SyncOutcome,
     /// The plan after the sync.
@@ -32,14 +32,19 @@ pub struct Synced {
 
 impl Engine {
     /// Syncs a plan's branch with its remote.
-    pub async fn sync(&self, plan: &PlanId, caller: &Caller) -> Result<Synced, EngineError> {
+    pub async fn sync(&self, plan: &PlanId, caller: &Caller) -> Result<SyncResult, EngineError> {
         let hold = self.hold_at_rest(plan, "sync").await?;
         let done = self.sync_held(&hold, plan, caller).await;
         hold.release().await;
         done
     }
 
-    async fn sync_held(&self, hold: &Hold, id: &PlanId, caller: &Caller) -> Result<Synced, EngineError> {
+    async fn sync_held(
+        &self,
+        hold: &PlanLockGuard,
+        id: &PlanId,
+        caller: &Caller,
+    ) -> Result<SyncResult, EngineError> {
         let plan = self.expected(id, caller).await?;
         let pending = self.pending(&plan).await?;
         let snapshot = StoredPlan { plan, pending };
@@ -71,7 +76,7 @@ impl Engine {
             SyncStatus::Settled if waits => self.pending(&plan).await?,
             SyncStatus::Settled | SyncStatus::Unsettled => None,
         };
-        Ok(Synced { outcome, plan, decision })
+        Ok(SyncResult { outcome, plan, decision })
     }
 
     /// Adopts the draft in the worktree as the strategy of the plan. A sync that is not clean adopts nothing
@@ -83,7 +88,12 @@ impl Engine {
         done
     }
 
-    async fn adopt_held(&self, hold: &Hold, id: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
+    async fn adopt_held(
+        &self,
+        hold: &PlanLockGuard,
+        id: &PlanId,
+        caller: &Caller,
+    ) -> Result<Plan, EngineError> {
         let plan = self.expected(id, caller).await?;
         let adopt = Command::Adopt { choices: Vec::new(), fanout: None };
         admit(&plan, &adopt, caller.authority)?;
@@ -124,14 +134,14 @@ impl Engine {
 
     async fn sync_asked(
         &self,
-        hold: &Hold,
+        hold: &PlanLockGuard,
         plan: &Plan,
         caller: &Caller,
     ) -> Result<(SyncOutcome, Option<Plan>), EngineError> {
         let project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?;
         let repository = repository.on_behalf(plan.id.as_str(), hold.lease().fence());
-        let together = Together { engine: self, hold, plan, project: &project, repository: &repository };
+        let together = PlanSync { engine: self, hold, plan, project: &project, repository: &repository };
         together.asked(caller).await
     }
 

@@ -12,17 +12,17 @@ use drydock_worktree::{BackupDetails, PinDropped, Repository, RestoreOutcome as 
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::hold::Hold;
+use crate::hold::PlanLockGuard;
 use crate::steer::Caller;
 use crate::task;
-use crate::upkeep::Sweep;
+use crate::upkeep::GcMode;
 
 /// How many open decisions of a plan are read; a plan has only a few at a time.
 const DECISIONS_MAX: i64 = 1_000;
 
 /// A backup ref and the commits that it keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Backup {
+pub struct ProjectBackup {
     /// The project whose repository contains the backup.
     pub project: String,
     /// The ref.
@@ -56,26 +56,26 @@ pub enum Named {
 
 /// The backups that were found, and the projects that could not be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Backups {
+pub struct BackupScan {
     /// The backups.
-    pub found: Vec<Backup>,
+    pub found: Vec<ProjectBackup>,
     /// The projects whose repositories could not be read, with the reason.
     pub unseen: Vec<String>,
 }
 
 /// The result of restoring a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoredBranch {
     /// The backup.
-    pub backup: Backup,
+    pub backup: ProjectBackup,
     /// The branch that now has its commits.
     pub branch: String,
 }
 
 impl Engine {
     /// Returns the backups of all projects, or of one plan.
-    pub async fn backups(&self, plan: Option<&PlanId>) -> Result<Backups, EngineError> {
-        let (mut backups, mut seen) = (Backups::default(), BTreeSet::new());
+    pub async fn backups(&self, plan: Option<&PlanId>) -> Result<BackupScan, EngineError> {
+        let (mut backups, mut seen) = (BackupScan::default(), BTreeSet::new());
         for project in self.backup_projects(plan).await? {
             let repository = match self.repository(&project).await {
                 Ok(repository) => repository,
@@ -99,7 +99,7 @@ impl Engine {
     }
 
     /// Returns one backup by its ref or by the end of it (`<plan>/<n>`).
-    pub async fn backup(&self, given: &str) -> Result<Backup, EngineError> {
+    pub async fn backup(&self, given: &str) -> Result<ProjectBackup, EngineError> {
         let (backup, _) = self.backup_found(given).await?;
         let mut found = vec![backup];
         self.needed_by_decisions(&mut found).await?;
@@ -107,16 +107,20 @@ impl Engine {
     }
 
     /// Restores a backup as a new branch; nothing that exists is changed.
-    pub async fn backup_restore(&self, given: &str, branch: Option<&str>) -> Result<Restored, EngineError> {
+    pub async fn backup_restore(
+        &self,
+        given: &str,
+        branch: Option<&str>,
+    ) -> Result<RestoredBranch, EngineError> {
         let (backup, repository) = self.backup_found(given).await?;
         let suffix = backup.name.strip_prefix(PINS).unwrap_or(&backup.name).to_owned();
         let branch = branch.map_or_else(|| format!("drydock-restored/{suffix}"), str::to_owned);
         let (name, to) = (backup.name.clone(), branch.clone());
         match task::blocking(move || repository.pin_restore(&name, &to)).await? {
-            PinRestored::Created { .. } => Ok(Restored { backup, branch }),
+            PinRestored::Created { .. } => Ok(RestoredBranch { backup, branch }),
             PinRestored::NoSuchPin => Err(EngineError::absent("backup", given)),
             PinRestored::BranchExists { at } if at.as_str() == backup.commit => {
-                Ok(Restored { backup, branch })
+                Ok(RestoredBranch { backup, branch })
             }
             PinRestored::BranchExists { .. } => Err(EngineError::Exists { kind: "branch", name: branch }),
         }
@@ -128,7 +132,7 @@ impl Engine {
         name: &str,
         named: Named,
         caller: &Caller,
-    ) -> Result<Backup, EngineError> {
+    ) -> Result<ProjectBackup, EngineError> {
         if named == Named::Discard && caller.authority != Authority::Person {
             let command = "discard a backup of";
             return Err(Refusal::NotAllowed { command, authority: caller.authority }.into());
@@ -146,11 +150,11 @@ impl Engine {
     /// Removes a backup, under the lock of its plan if the store has that plan.
     async fn backup_drop(
         &self,
-        mut backup: Backup,
+        mut backup: ProjectBackup,
         repository: &Repository,
         named: Named,
-        hold: Option<&Hold>,
-    ) -> Result<Backup, EngineError> {
+        hold: Option<&PlanLockGuard>,
+    ) -> Result<ProjectBackup, EngineError> {
         match hold {
             Some(_) => self.needed_by_decisions(std::slice::from_mut(&mut backup)).await?,
             None => {
@@ -171,9 +175,9 @@ impl Engine {
         match task::blocking(move || repository.pin_drop(&name, anyway)).await? {
             PinDropped::Gone(_) => Ok(backup),
             PinDropped::Absent => Err(EngineError::absent("backup", &backup.name)),
-            PinDropped::Needed(pin) => {
-                Err(EngineError::BackupNeeded { backup: Box::new(Backup { needed: pin.needed, ..backup }) })
-            }
+            PinDropped::Needed(pin) => Err(EngineError::BackupNeeded {
+                backup: Box::new(ProjectBackup { needed: pin.needed, ..backup }),
+            }),
         }
     }
 
@@ -181,11 +185,11 @@ impl Engine {
     pub async fn backup_prune(
         &self,
         plan: Option<&PlanId>,
-        sweep: Sweep,
-    ) -> Result<(Vec<Backup>, Vec<Backup>), EngineError> {
+        sweep: GcMode,
+    ) -> Result<(Vec<ProjectBackup>, Vec<ProjectBackup>), EngineError> {
         let (needless, mut kept): (Vec<_>, Vec<_>) =
             self.backups(plan).await?.found.into_iter().partition(|backup| backup.needed.is_none());
-        if sweep == Sweep::Tell {
+        if sweep == GcMode::Tell {
             return Ok((needless, kept));
         }
         let mut removed = Vec::new();
@@ -194,7 +198,7 @@ impl Engine {
                 Ok(backup) => removed.push(backup),
                 Err(EngineError::BackupNeeded { backup }) => kept.push(*backup),
                 Err(error @ EngineError::LockHeld { .. }) => {
-                    kept.push(Backup { needed: Some(told(&error)), ..backup });
+                    kept.push(ProjectBackup { needed: Some(told(&error)), ..backup });
                 }
                 Err(EngineError::Absent(_)) => {}
                 Err(error) => return Err(error),
@@ -203,7 +207,7 @@ impl Engine {
         Ok((removed, kept))
     }
 
-    async fn backup_swept(&self, backup: &Backup) -> Result<Backup, EngineError> {
+    async fn backup_swept(&self, backup: &ProjectBackup) -> Result<ProjectBackup, EngineError> {
         let (found, repository) = self.backup_found(&backup.name).await?;
         let Some(plan) = self.plan_of(&found).await? else {
             return self.backup_drop(found, &repository, Named::IfNeedless, None).await;
@@ -215,13 +219,13 @@ impl Engine {
     }
 
     /// Returns the plan of a backup, if this store has it.
-    async fn plan_of(&self, backup: &Backup) -> Result<Option<PlanId>, EngineError> {
+    async fn plan_of(&self, backup: &ProjectBackup) -> Result<Option<PlanId>, EngineError> {
         let Ok(plan) = backup.plan.parse::<PlanId>() else { return Ok(None) };
         Ok(self.store().plan_fetch(&plan).await?.map(|plan| plan.id))
     }
 
     /// Marks each backup that an open decision names as needed.
-    async fn needed_by_decisions(&self, backups: &mut [Backup]) -> Result<(), EngineError> {
+    async fn needed_by_decisions(&self, backups: &mut [ProjectBackup]) -> Result<(), EngineError> {
         let mut named: BTreeMap<String, BTreeMap<String, DecisionId>> = BTreeMap::new();
         for backup in backups {
             if !named.contains_key(&backup.plan) {
@@ -260,7 +264,7 @@ impl Engine {
         Ok(queued.chain(asked).collect())
     }
 
-    async fn backup_found(&self, given: &str) -> Result<(Backup, Repository), EngineError> {
+    async fn backup_found(&self, given: &str) -> Result<(ProjectBackup, Repository), EngineError> {
         let name = if given.starts_with("refs/") { given.to_owned() } else { format!("{PINS}{given}") };
         let mut unseen = None;
         for project in self.store().project_list().await? {
@@ -287,8 +291,8 @@ impl Engine {
     }
 }
 
-fn backup(project: &Project, pin: BackupDetails) -> Backup {
-    Backup {
+fn backup(project: &Project, pin: BackupDetails) -> ProjectBackup {
+    ProjectBackup {
         project: project.name.to_string(),
         name: pin.name,
         commit: pin.commit.to_string(),
@@ -302,7 +306,7 @@ fn backup(project: &Project, pin: BackupDetails) -> Backup {
     }
 }
 
-fn discarded(backup: &Backup) -> Event {
+fn discarded(backup: &ProjectBackup) -> Event {
     Event::BackupDiscarded {
         backup_ref: backup.name.clone(),
         commit: backup.commit.clone(),

@@ -7,6 +7,6 @@ mod backup;
 mod own;
 mod together;
 
-pub use ask::Synced;
-pub use backup::{Backup, Backups, Named, Restored};
-pub(crate) use together::{Begin, Joined, Together};
+pub use ask::SyncResult;
+pub use backup::{BackupScan, Named, ProjectBackup, RestoredBranch};
+pub(crate) use together::{AfterRunSync, PlanSync, RunStart};

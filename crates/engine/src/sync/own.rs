@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use drydock_domain::{Command, CommitLine, Event, Phase, Plan, SNAPSHOTS, State, trailer};
 use drydock_worktree::{CommitId, GitError, Own};
 
-use super::together::Together;
-use crate::engine::Who;
+use super::together::PlanSync;
+use crate::engine::Actor;
 use crate::error::EngineError;
 use crate::phase::commit_id;
 use crate::task;
 
-impl Together<'_> {
+impl PlanSync<'_> {
     /// Returns how the plan's own commits are recognised: by the ids that its runs recorded, and by its
     /// checkpoints. Runs of older versions recorded none, and commits of subplans are recorded with the
     /// subplans; both are recognised by their trailer.
@@ -61,7 +61,7 @@ impl Together<'_> {
 
     /// Sends a plan back to Execute for another validation, if the branch has foreign commits after the
     /// validated work.
-    pub(super) async fn reexamined(&self, by: impl Into<Who<'_>>) -> Result<Option<Plan>, EngineError> {
+    pub(super) async fn reexamined(&self, by: impl Into<Actor<'_>>) -> Result<Option<Plan>, EngineError> {
         match (self.plan.stage.phase(), self.plan.stage.state()) {
             (Phase::Execute, State::Complete) | (Phase::Apply, State::Queued) => {}
             (Phase::Strategize | Phase::Execute | Phase::Apply, _) => return Ok(None),

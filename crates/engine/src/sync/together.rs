@@ -9,10 +9,10 @@ use drydock_domain::{
 use drydock_store::DecisionFilter;
 use drydock_worktree::{BackupRequest, Checkout, CommitId, GitError, MergeOutcome, Repository, SyncRequest};
 
-use crate::engine::{Engine, WORKER, Who};
+use crate::engine::{Actor, Engine, WORKER};
 use crate::error::EngineError;
-use crate::hold::Hold;
-use crate::phase::{Claimed, claim_latest, commit_id, is_checkpoint, kept_as, set_aside, signature};
+use crate::hold::PlanLockGuard;
+use crate::phase::{LatestRunDir, claim_latest, commit_id, is_checkpoint, kept_as, set_aside, signature};
 use crate::task;
 
 /// How many decisions of a plan are searched for the one about a backup; the newest come first.
@@ -23,16 +23,16 @@ const NO_COMMON_COMMIT: &str =
     "that branch and the target have no commit in common; recreate the branch from the target and push it";
 
 /// A sync of a plan's branch, under the plan's lock.
-pub(crate) struct Together<'a> {
+pub(crate) struct PlanSync<'a> {
     pub(crate) engine: &'a Engine,
-    pub(crate) hold: &'a Hold,
+    pub(crate) hold: &'a PlanLockGuard,
     pub(crate) plan: &'a Plan,
     pub(crate) project: &'a Project,
     pub(crate) repository: &'a Repository,
 }
 
 /// The start of the next run.
-pub(crate) enum Begin {
+pub(crate) enum RunStart {
     /// The run starts from this commit, or from the base if there is none.
     At {
         from: Option<String>,
@@ -46,7 +46,7 @@ pub(crate) enum Begin {
 }
 
 /// The result of a sync after a phase.
-pub(crate) enum Joined {
+pub(crate) enum AfterRunSync {
     /// The branch is where the run left it.
     Still,
     /// The branch now contains foreign commits and points here.
@@ -56,7 +56,7 @@ pub(crate) enum Joined {
 }
 
 /// The directory that has the branch checked out.
-enum Ground {
+enum BranchLocation {
     /// The directory of the current run.
     Run(Checkout),
     /// The directory of the latest run, if it still exists.
@@ -65,11 +65,12 @@ enum Ground {
     Branch,
 }
 
-impl Together<'_> {
+impl PlanSync<'_> {
     /// Syncs before a phase starts, and returns where the phase starts. If that cannot be determined, returns
     /// an error, and the phase stays queued.
-    pub(crate) async fn before(&self) -> Result<Begin, EngineError> {
-        let keep = || Begin::At { from: self.plan.work_from.clone(), replaces: self.plan.replaces.clone() };
+    pub(crate) async fn before(&self) -> Result<RunStart, EngineError> {
+        let keep =
+            || RunStart::At { from: self.plan.work_from.clone(), replaces: self.plan.replaces.clone() };
         // With an open intent, the outcome of the landing is determined first; the branch does not matter
         // until then.
         if self.project.remote.is_none() || self.plan.intent.is_some() {
@@ -82,15 +83,15 @@ impl Together<'_> {
             Phase::Strategize | Phase::Execute => Publish::No,
             Phase::Apply => Publish::Yes,
         };
-        let mut outcome = self.sync(Ground::Leftover, publish).await?;
+        let mut outcome = self.sync(BranchLocation::Leftover, publish).await?;
         if stands_in_the_way(&outcome) {
             self.tell(&outcome).await?;
             // The run is over, so its directory may be cleared; all files in it are kept.
             set_aside(self.engine, self.hold, self.plan, self.repository).await?;
-            outcome = self.sync(Ground::Branch, publish).await?;
+            outcome = self.sync(BranchLocation::Branch, publish).await?;
         }
         if let Some(divergence) = outcome.divergence() {
-            return Ok(Begin::Diverged(Box::new(self.diverged(divergence, WORKER).await?)));
+            return Ok(RunStart::Diverged(Box::new(self.diverged(divergence, WORKER).await?)));
         }
         self.tell(&outcome).await?;
         match outcome.standing() {
@@ -102,20 +103,24 @@ impl Together<'_> {
         match self.plan.stage.phase() {
             Phase::Apply => {
                 let sent_back = self.reexamined(WORKER).await?;
-                Ok(sent_back.map_or_else(keep, |plan| Begin::Reexamined(Box::new(plan))))
+                Ok(sent_back.map_or_else(keep, |plan| RunStart::Reexamined(Box::new(plan))))
             }
             Phase::Strategize | Phase::Execute => self.begin(&outcome).await,
         }
     }
 
     /// Syncs after a phase, in the directory of its run.
-    pub(crate) async fn after(&self, checkout: &Checkout, publish: Publish) -> Result<Joined, EngineError> {
+    pub(crate) async fn after(
+        &self,
+        checkout: &Checkout,
+        publish: Publish,
+    ) -> Result<AfterRunSync, EngineError> {
         if self.project.remote.is_none() {
-            return Ok(Joined::Still);
+            return Ok(AfterRunSync::Still);
         }
-        let outcome = self.sync(Ground::Run(checkout.clone()), publish).await?;
+        let outcome = self.sync(BranchLocation::Run(checkout.clone()), publish).await?;
         if let Some(divergence) = outcome.divergence() {
-            return Ok(Joined::Diverged(Box::new(divergence)));
+            return Ok(AfterRunSync::Diverged(Box::new(divergence)));
         }
         self.tell(&outcome).await?;
         if let SyncOutcome::Rebased { replayed, .. } = &outcome {
@@ -125,13 +130,13 @@ impl Together<'_> {
         }
         Ok(match &outcome {
             SyncOutcome::FastForwarded { to, .. } | SyncOutcome::Rebased { to, .. } => {
-                Joined::Moved(commit_id(to)?)
+                AfterRunSync::Moved(commit_id(to)?)
             }
             SyncOutcome::NoRemote
             | SyncOutcome::NoRemoteBranch
             | SyncOutcome::InSync { .. }
             | SyncOutcome::Pushed { .. }
-            | SyncOutcome::KeptLocal { .. } => Joined::Still,
+            | SyncOutcome::KeptLocal { .. } => AfterRunSync::Still,
             // The work is captured and validated whether or not the remote has it; the next phase does not
             // start before the remote has it.
             SyncOutcome::PushFailed { .. }
@@ -142,7 +147,7 @@ impl Together<'_> {
                 let text =
                     format!("the work of {} is not on the remote: {}", self.plan.id, outcome.summary());
                 self.engine.note(self.hold, vec![Event::Alert { priority: "high", text }]).await?;
-                Joined::Still
+                AfterRunSync::Still
             }
             SyncOutcome::RecoveredByReset { .. }
             | SyncOutcome::ResetFailed { .. }
@@ -154,7 +159,7 @@ impl Together<'_> {
     /// emitted as an event.
     pub(crate) async fn asked(
         &self,
-        by: impl Into<Who<'_>> + Copy,
+        by: impl Into<Actor<'_>> + Copy,
     ) -> Result<(SyncOutcome, Option<Plan>), EngineError> {
         self.take_up_answer().await?;
         let publish = match (self.plan.stage.phase(), self.plan.stage.state()) {
@@ -167,7 +172,7 @@ impl Together<'_> {
             // Work that was not validated, or was refused, is not published yet.
             (Phase::Strategize | Phase::Execute | Phase::Apply, _) => Publish::No,
         };
-        let outcome = self.sync(Ground::Leftover, publish).await?;
+        let outcome = self.sync(BranchLocation::Leftover, publish).await?;
         match outcome.divergence() {
             Some(divergence) => {
                 let plan = self.diverged(divergence, by).await?;
@@ -190,7 +195,7 @@ impl Together<'_> {
     pub(crate) async fn diverged(
         &self,
         divergence: Divergence,
-        by: impl Into<Who<'_>>,
+        by: impl Into<Actor<'_>>,
     ) -> Result<Plan, EngineError> {
         let command = drydock_domain::Command::Diverge(Box::new(divergence));
         let plan = self.engine.issue(self.hold, command, by).await?.plan;
@@ -245,21 +250,23 @@ impl Together<'_> {
         Ok(task::blocking(move || repository.branch_put(&branch, &tip, &to)).await?)
     }
 
-    async fn sync(&self, ground: Ground, publish: Publish) -> Result<SyncOutcome, EngineError> {
+    async fn sync(&self, ground: BranchLocation, publish: Publish) -> Result<SyncOutcome, EngineError> {
         self.forget_settled_recovery().await?;
-        let job = Job::of(self, publish)?;
+        let job = SyncParams::of(self, publish)?;
         let (repository, plan) = (self.repository.clone(), self.plan.clone());
         let (worktrees, fence) = (self.engine.settings().worktrees.clone(), self.hold.lease().fence());
         let (outcome, alerts) = task::blocking(move || {
             job.make_branch(&repository)?;
             let quiet = |outcome| Ok::<_, EngineError>((outcome, Vec::new()));
             match ground {
-                Ground::Run(checkout) => quiet(job.run(&repository, Some(&checkout))),
-                Ground::Branch => quiet(job.run(&repository, None)),
-                Ground::Leftover => match claim_latest(&worktrees, &plan, fence, &repository)? {
-                    Claimed::Checkout { checkout, _alive } => quiet(job.run(&repository, Some(&checkout))),
-                    Claimed::Nothing => quiet(job.run(&repository, None)),
-                    Claimed::PutBy { alerts } => Ok((job.run(&repository, None), alerts)),
+                BranchLocation::Run(checkout) => quiet(job.run(&repository, Some(&checkout))),
+                BranchLocation::Branch => quiet(job.run(&repository, None)),
+                BranchLocation::Leftover => match claim_latest(&worktrees, &plan, fence, &repository)? {
+                    LatestRunDir::Checkout { checkout, _alive } => {
+                        quiet(job.run(&repository, Some(&checkout)))
+                    }
+                    LatestRunDir::Nothing => quiet(job.run(&repository, None)),
+                    LatestRunDir::PutBy { alerts } => Ok((job.run(&repository, None), alerts)),
                 },
             }
         })
@@ -341,7 +348,7 @@ impl Together<'_> {
     /// Returns where a new run starts: at the foreign work on the branch, else where a person decided, else
     /// at the base. If only drydock pushed to the remote branch, its tip is an earlier attempt and will be
     /// replaced.
-    async fn begin(&self, outcome: &SyncOutcome) -> Result<Begin, EngineError> {
+    async fn begin(&self, outcome: &SyncOutcome) -> Result<RunStart, EngineError> {
         let tip = match outcome {
             SyncOutcome::InSync { head } => head,
             SyncOutcome::FastForwarded { to, .. } => to,
@@ -359,7 +366,7 @@ impl Together<'_> {
             | SyncOutcome::MidOperation { .. }
             | SyncOutcome::Unknown { .. } => {
                 let (from, replaces) = (self.plan.work_from.clone(), self.plan.replaces.clone());
-                return Ok(Begin::At { from, replaces });
+                return Ok(RunStart::At { from, replaces });
             }
         };
         let (repository, base, own) = (self.repository.clone(), self.base()?, self.own().await?);
@@ -374,12 +381,12 @@ impl Together<'_> {
         if !others.is_empty() {
             self.on_top_of(commit_id(tip)?).await
         } else {
-            Ok(Begin::At { from: self.plan.work_from.clone(), replaces: Some(tip.clone()) })
+            Ok(RunStart::At { from: self.plan.work_from.clone(), replaces: Some(tip.clone()) })
         }
     }
 
     /// Starts from a commit that contains the base: if the target moved since, both are merged in memory.
-    async fn on_top_of(&self, tip: CommitId) -> Result<Begin, EngineError> {
+    async fn on_top_of(&self, tip: CommitId) -> Result<RunStart, EngineError> {
         let replaces = self.plan.replaces.clone();
         let (repository, base, plan) = (self.repository.clone(), self.base()?, self.plan.id.clone());
         let seen = tip.clone();
@@ -408,7 +415,7 @@ impl Together<'_> {
                 if from != tip {
                     self.made([from.to_string()]).await?;
                 }
-                Ok(Begin::At { from: Some(from.to_string()), replaces })
+                Ok(RunStart::At { from: Some(from.to_string()), replaces })
             }
             Err(reason) => {
                 let attempt = format!("merge the plan's base into {}", self.plan.branch());
@@ -442,7 +449,7 @@ fn stands_in_the_way(outcome: &SyncOutcome) -> bool {
 }
 
 /// The parameters of a sync, owned so that they can move to another thread.
-struct Job {
+struct SyncParams {
     branch: String,
     target: String,
     remote: Option<String>,
@@ -454,10 +461,10 @@ struct Job {
     run: Option<String>,
 }
 
-impl Job {
-    fn of(together: &Together<'_>, publish: Publish) -> Result<Job, EngineError> {
-        let Together { plan, project, .. } = together;
-        Ok(Job {
+impl SyncParams {
+    fn of(together: &PlanSync<'_>, publish: Publish) -> Result<SyncParams, EngineError> {
+        let PlanSync { plan, project, .. } = together;
+        Ok(SyncParams {
             branch: plan.branch(),
             target: plan.target(project).to_owned(),
             remote: project.remote.clone(),
