@@ -74,7 +74,7 @@ impl PlanMove {
 
 /// Conditions on a request that changes something.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Terms {
+pub struct RequestOptions {
     /// The revision that the plan must still have.
     pub if_match: Option<i64>,
     /// The idempotency key: under the same key, the request is performed once.
@@ -92,18 +92,18 @@ impl<'t> Client<'t> {
     }
 
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: String) -> Result<T, ClientError> {
-        self.exchange(Method::GET, path, None, &Terms::default()).await
+        self.exchange(Method::GET, path, None, &RequestOptions::default()).await
     }
 
     pub(crate) async fn delete<T: DeserializeOwned>(&self, path: String) -> Result<T, ClientError> {
-        self.exchange(Method::DELETE, path, None, &Terms::default()).await
+        self.exchange(Method::DELETE, path, None, &RequestOptions::default()).await
     }
 
     pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         path: String,
         body: &impl Serialize,
-        terms: &Terms,
+        terms: &RequestOptions,
     ) -> Result<T, ClientError> {
         let body = serde_json::to_vec(body).expect("requests are structs of text, numbers and words");
         self.exchange(Method::POST, path, Some(Bytes::from(body)), terms).await
@@ -115,7 +115,7 @@ impl<'t> Client<'t> {
         if let Some(problem) = unnamed(&path) {
             return Err(ClientError::Problem(Box::new(problem)));
         }
-        let request = request(Method::GET, &path, None, &Terms::default())
+        let request = request(Method::GET, &path, None, &RequestOptions::default())
             .map_err(|error| TransportError::caused(format!("could not send {asked}"), error))?;
         let response = self.transport.send(request).await?;
         if response.status().is_success() {
@@ -132,7 +132,7 @@ impl<'t> Client<'t> {
         method: Method,
         path: String,
         body: Option<Bytes>,
-        terms: &Terms,
+        terms: &RequestOptions,
     ) -> Result<T, ClientError> {
         let asked = format!("{method} {path}");
         if let Some(problem) = unnamed(&path) {
@@ -154,7 +154,7 @@ fn unnamed(path: &str) -> Option<Problem> {
 
 /// Returns the request for a stream.
 pub(crate) fn request_flow(path: &str) -> Result<Request<Bytes>, hyper::http::Error> {
-    let mut request = request(Method::GET, path, None, &Terms::default())?;
+    let mut request = request(Method::GET, path, None, &RequestOptions::default())?;
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
     Ok(request)
 }
@@ -163,7 +163,7 @@ fn request(
     method: Method,
     path: &str,
     body: Option<Bytes>,
-    terms: &Terms,
+    terms: &RequestOptions,
 ) -> Result<Request<Bytes>, hyper::http::Error> {
     let mut request = Request::builder().method(method).uri(format!("/api/v1{path}")).header(ACCEPT, JSON);
     if body.is_some() {

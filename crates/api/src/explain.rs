@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Choice, Phase, State};
+use crate::{NumberedChoice, Phase, State};
 
 /// The explanation of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -26,10 +26,10 @@ pub struct Explanation {
     pub about: Option<String>,
     /// The choices of the strategy, in the order of the tree.
     #[serde(default)]
-    pub choices: Vec<Choice>,
+    pub choices: Vec<NumberedChoice>,
     /// The choices that agents made after the strategy; they have no numbers.
     #[serde(default)]
-    pub later: Vec<Choice>,
+    pub later: Vec<NumberedChoice>,
     /// The guidance that people added.
     #[serde(default)]
     pub guidance: Vec<Said>,

@@ -41,7 +41,7 @@ pub use backup::{
 };
 pub use changeset::{ChangeOp, Changeset, ChangesetQuery, ChangesetState, Changesets, Entry, OneChangeset};
 pub use checkpoint::{Checkpoint, Checkpoints};
-pub use client::{Client, ClientError, PlanMove, Terms};
+pub use client::{Client, ClientError, PlanMove, RequestOptions};
 pub use code::{Code, exit};
 pub use decision::{
     Decision, DecisionOption, DecisionOrder, DecisionQuery, DecisionStatus, Decisions, OneDecision,
@@ -63,12 +63,12 @@ pub use plan::{
 };
 pub use problem::Problem;
 pub use project::{NewProject, NewValidation, OnDivergence, OneProject, Project, Projects, Validation};
-pub use remote::{Remote, RemoteError};
-pub use sight::{CanAct, Choice, Diff, DiffKind, DiffOf, OneDiff, OneTree, OneWhy, Tree, Why};
-pub use stream::{EventStream, Heard};
+pub use remote::{HttpTransport, ServerUrlError};
+pub use sight::{CanAct, Diff, DiffKind, DiffOf, NumberedChoice, OneDiff, OneTree, OneWhy, Tree, Why};
+pub use stream::{EventStream, StreamItem};
 pub use sync::{Sync, Synced};
 pub use token::{
     MadeLink, MadeToken, NewLink, NewToken, RevokedToken, Role, Token, TokenKind, TokenState, Tokens, WELCOME,
 };
-pub use transport::{BoxFuture, Flow, Transport, TransportError};
+pub use transport::{BodyStream, BoxFuture, Transport, TransportError};
 pub use word::UnknownWord;

@@ -10,7 +10,7 @@ use crate::TransportError;
 
 /// Whether a connection uses TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Channel {
+pub(crate) enum UrlScheme {
     /// Without TLS.
     Plain,
     /// With TLS.
@@ -18,23 +18,23 @@ pub(crate) enum Channel {
 }
 
 /// A connection with or without TLS.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
 /// Connects to a port of a host. `at` is the server's name in error messages.
 pub(crate) async fn connect(
-    channel: Channel,
+    channel: UrlScheme,
     host: &str,
     port: u16,
     at: &str,
-) -> Result<Box<dyn Stream>, TransportError> {
+) -> Result<Box<dyn ByteStream>, TransportError> {
     let stream = TcpStream::connect((host, port))
         .await
         .map_err(|error| TransportError::caused(format!("could not connect to {at}"), error))?;
     match channel {
-        Channel::Plain => Ok(Box::new(stream)),
-        Channel::Tls => {
+        UrlScheme::Plain => Ok(Box::new(stream)),
+        UrlScheme::Tls => {
             let failed = || format!("could not start TLS with {at}");
             let name = ServerName::try_from(host.to_owned())
                 .map_err(|error| TransportError::caused(failed(), error))?;

@@ -10,16 +10,16 @@ use hyper::header::{AUTHORIZATION, HOST, HeaderValue};
 use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 
-use crate::private::{self, Channel};
-use crate::{BoxFuture, Flow, Transport, TransportError};
+use crate::private::{self, UrlScheme};
+use crate::{BodyStream, BoxFuture, Transport, TransportError};
 
 /// The maximum size of an answer.
 const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// A server at an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remote {
-    channel: Channel,
+pub struct HttpTransport {
+    channel: UrlScheme,
     host: String,
     port: u16,
     authority: HeaderValue,
@@ -30,19 +30,19 @@ pub struct Remote {
 /// Why a text is not a valid server address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not a server address: {reason}")]
-pub struct RemoteError {
+pub struct ServerUrlError {
     given: String,
     reason: &'static str,
 }
 
-impl Remote {
+impl HttpTransport {
     /// Parses an address such as `http://127.0.0.1:7717`. A path is kept as a prefix.
-    pub fn new(url: &str) -> Result<Self, RemoteError> {
-        let refused = |reason| RemoteError { given: url.to_owned(), reason };
+    pub fn new(url: &str) -> Result<Self, ServerUrlError> {
+        let refused = |reason| ServerUrlError { given: url.to_owned(), reason };
         let uri: Uri = url.parse().map_err(|_| refused("it is not a URL"))?;
         let (channel, usual) = match uri.scheme_str() {
-            Some("http") => (Channel::Plain, 80),
-            Some("https") => (Channel::Tls, 443),
+            Some("http") => (UrlScheme::Plain, 80),
+            Some("https") => (UrlScheme::Tls, 443),
             Some(_) | None => return Err(refused("it must begin with http:// or https://")),
         };
         let authority = uri.authority().ok_or_else(|| refused("it has no host"))?;
@@ -77,7 +77,7 @@ impl Remote {
     }
 
     /// Sends a request on its own connection and returns the answer when its head has been received.
-    async fn connect(&self, request: Request<Bytes>) -> Result<Response<Flow>, TransportError> {
+    async fn connect(&self, request: Request<Bytes>) -> Result<Response<BodyStream>, TransportError> {
         let at = self.shown();
         let stream = private::connect(self.channel, &self.host, self.port, &at).await?;
         let broken =
@@ -91,7 +91,7 @@ impl Remote {
             _ = &mut connection => (answer.await, None),
         };
         let (head, body) = answer.map_err(broken)?.into_parts();
-        let driven = Driven { connection, body };
+        let driven = ConnectionBody { connection, body };
         let failed = move |error| {
             TransportError::caused(format!("could not read the rest of the response of {at}"), error)
         };
@@ -116,23 +116,23 @@ impl Remote {
     }
 }
 
-impl Transport for Remote {
+impl Transport for HttpTransport {
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>> {
         Box::pin(self.exchange(request))
     }
 
-    fn open(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Flow>, TransportError>> {
+    fn open(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<BodyStream>, TransportError>> {
         Box::pin(self.connect(request))
     }
 }
 
 /// The body of an answer together with its connection. Reading the body polls the connection.
-struct Driven {
+struct ConnectionBody {
     connection: Option<BoxFuture<'static, Result<(), ()>>>,
     body: Incoming,
 }
 
-impl Body for Driven {
+impl Body for ConnectionBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -162,10 +162,10 @@ mod tests {
             ("ftp://x", "http://"),
             ("http://me@x", "user name"),
         ] {
-            let refusal = Remote::new(url).expect_err(url).to_string();
+            let refusal = HttpTransport::new(url).expect_err(url).to_string();
             assert!(refusal.contains(reason), "{url}: {refusal}");
         }
-        let remote = Remote::new("http://[::1]:7/base/").unwrap();
+        let remote = HttpTransport::new("http://[::1]:7/base/").unwrap();
         assert!(remote.clone().bearing("two\r\nlines").is_none());
         assert!(!format!("{:?}", remote.clone().bearing("s3cret")).contains("s3cret"));
         assert_eq!((remote.host.as_str(), remote.port, remote.base.as_str()), ("::1", 7, "/base"));

@@ -91,7 +91,7 @@ pub struct Tree {
     pub updated_at: Option<String>,
     /// The choices of the strategy, in the order of the tree.
     #[serde(default)]
-    pub choices: Vec<Choice>,
+    pub choices: Vec<NumberedChoice>,
     /// The plan's subplans.
     #[serde(default)]
     pub subplans: Vec<Tree>,
@@ -99,7 +99,7 @@ pub struct Tree {
 
 /// A decision that an agent took without asking.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Choice {
+pub struct NumberedChoice {
     /// The position in the tree: `1.2` is the second choice that follows from the first.
     #[serde(default)]
     pub number: String,

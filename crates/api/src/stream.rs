@@ -8,7 +8,7 @@ use hyper::Response;
 use tokio::time::timeout;
 
 use crate::client::{read, request_flow};
-use crate::{Client, ClientError, Event, FeedEnd, Flow, TransportError};
+use crate::{BodyStream, Client, ClientError, Event, FeedEnd, TransportError};
 
 /// The maximum time without data. The server sends a heartbeat every 15 seconds.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
@@ -17,7 +17,7 @@ const EVENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A message of a stream.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
+pub enum StreamItem {
     /// A new event.
     Event(Event),
     /// The requested position is beyond the end of the feed. Only new events follow.
@@ -27,7 +27,7 @@ pub enum Heard {
 /// A stream of events.
 pub struct EventStream {
     asked: String,
-    flow: Flow,
+    flow: BodyStream,
     unread: Vec<u8>,
 }
 
@@ -49,16 +49,16 @@ impl EventStream {
 
     /// Returns the next message, or none if the server ended the stream. Cancel safe: dropping the future loses
     /// nothing.
-    pub async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
+    pub async fn next(&mut self) -> Result<Option<StreamItem>, ClientError> {
         let unreadable =
             |asked: &str, reason: String| ClientError::Unreadable { request: asked.to_owned(), reason };
         loop {
             while let Some(block) = cut(&mut self.unread) {
                 if let Some(text) = told(&block) {
                     let heard = if is_end(&block) {
-                        serde_json::from_str(&text).map(Heard::End)
+                        serde_json::from_str(&text).map(StreamItem::End)
                     } else {
-                        serde_json::from_str(&text).map(Heard::Event)
+                        serde_json::from_str(&text).map(StreamItem::Event)
                     };
                     return heard.map(Some).map_err(|error| unreadable(&self.asked, error.to_string()));
                 }

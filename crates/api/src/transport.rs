@@ -16,11 +16,11 @@ pub trait Transport: Send + Sync {
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>>;
 
     /// Sends a request whose response is a stream.
-    fn open(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Flow>, TransportError>>;
+    fn open(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<BodyStream>, TransportError>>;
 }
 
 /// The body of a streamed response.
-pub type Flow = UnsyncBoxBody<Bytes, TransportError>;
+pub type BodyStream = UnsyncBoxBody<Bytes, TransportError>;
 
 /// No answer was received.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,8 @@ use std::pin::pin;
 
 use drydock_agent::AgentSpec;
 use drydock_api::{
-    Client, ClientError, Code, EventQuery, NewAction, NewPlan, NewProject, Plan, PlanMove, Problem, Terms,
+    Client, ClientError, Code, EventQuery, NewAction, NewPlan, NewProject, Plan, PlanMove, Problem,
+    RequestOptions,
 };
 use drydock_domain::told;
 use drydock_engine::EngineError;
@@ -101,7 +102,7 @@ async fn story(backend: &Embedded, repo: &Path, say: &mut dyn FnMut(String)) -> 
         line(say, to.name(), &go(backend, &client, &blocked.id, to).await?);
     }
     let before = client.plan(&blocked.id).await?;
-    let refusal = match client.plan_move(&blocked.id, PlanMove::Apply, &Terms::default()).await {
+    let refusal = match client.plan_move(&blocked.id, PlanMove::Apply, &RequestOptions::default()).await {
         Err(ClientError::Problem(problem)) => *problem,
         Err(other) => return Err(other.into()),
         Ok(_) => {
@@ -148,7 +149,7 @@ async fn make(client: &Client<'_>, action: &str, arguments: &[(&str, &str)]) -> 
         arguments: arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         ..NewPlan::default()
     };
-    Ok(client.plan_use(&plan, &Terms::default()).await?)
+    Ok(client.plan_use(&plan, &RequestOptions::default()).await?)
 }
 
 /// Requests a phase and drives it to its end, as the command of that name does.
@@ -156,7 +157,7 @@ async fn go(backend: &Embedded, client: &Client<'_>, id: &str, to: PlanMove) -> 
     if backend.engine().stopping().is_cancelled() {
         return Err(Box::new(crate::http::problem(&EngineError::Interrupted)));
     }
-    client.plan_move(id, to, &Terms::default()).await?;
+    client.plan_move(id, to, &RequestOptions::default()).await?;
     if let Some(driving) = backend.drive(id, to.phase()) {
         driving.await?;
     }

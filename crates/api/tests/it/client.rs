@@ -1,7 +1,8 @@
 //! The bytes sent over the socket, and how the client parses answers.
 
 use drydock_api::{
-    Client, ClientError, Code, NewToken, PlanMove, Problem, Remote, Role, ScopeQuery, Terms, exit,
+    Client, ClientError, Code, HttpTransport, NewToken, PlanMove, Problem, RequestOptions, Role, ScopeQuery,
+    exit,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -9,7 +10,7 @@ use tokio::net::TcpListener;
 /// Answers one request with these bytes and returns the request.
 async fn answering(bytes: &'static [u8], ask: impl AsyncFnOnce(Client<'_>)) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let remote = Remote::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+    let remote = HttpTransport::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
     let server = async {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut asked = Vec::new();
@@ -38,7 +39,7 @@ fn problem(error: ClientError) -> Problem {
 #[tokio::test]
 async fn a_move_carries_its_terms_and_an_escaped_id() {
     let asked = answering(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", async |client| {
-        let terms = Terms { if_match: Some(7), idempotency_key: Some("k-1".into()) };
+        let terms = RequestOptions { if_match: Some(7), idempotency_key: Some("k-1".into()) };
         client.plan_move("a/b", PlanMove::Execute, &terms).await.unwrap_err();
     })
     .await;
@@ -113,7 +114,7 @@ async fn a_server_that_is_not_there_is_named_with_its_address() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     drop(listener);
-    let remote = Remote::new(&format!("http://{at}")).unwrap();
+    let remote = HttpTransport::new(&format!("http://{at}")).unwrap();
     let problem = problem(Client::new(&remote).doctor().await.unwrap_err());
     assert_eq!(problem.code, Code::ServerUnreachable);
     assert!(problem.detail.contains(&at.to_string()), "{problem}");

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use drydock_api::http::{Request, Response, StatusCode};
-use drydock_api::{BoxFuture, Bytes, Flow, Phase, Problem, Remote, Transport, TransportError};
+use drydock_api::{BodyStream, BoxFuture, Bytes, HttpTransport, Phase, Problem, Transport, TransportError};
 
 use super::bearer;
 use crate::config::{Config, StorePlace};
@@ -41,7 +41,7 @@ pub(crate) type OpenEmbedded =
 
 /// A server at an address. It drives plans automatically, so there is nothing to shut down here.
 pub(crate) struct Server {
-    remote: Mutex<Remote>,
+    remote: Mutex<HttpTransport>,
     renewal: Renewal,
 }
 
@@ -58,17 +58,17 @@ pub(crate) enum Renewal {
 
 impl Server {
     /// Returns the server behind this remote, which carries its token.
-    pub(crate) fn new(remote: Remote, renewal: Renewal) -> Self {
+    pub(crate) fn new(remote: HttpTransport, renewal: Renewal) -> Self {
         Self { remote: Mutex::new(remote), renewal }
     }
 
-    fn remote(&self) -> Remote {
+    fn remote(&self) -> HttpTransport {
         self.remote.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the server with another token, if this one was refused and another has been written since. The request
     /// may be sent again because a request that is refused for its token has no effect.
-    fn renewed(&self, asked: &Remote, status: StatusCode) -> Option<Remote> {
+    fn renewed(&self, asked: &HttpTransport, status: StatusCode) -> Option<HttpTransport> {
         let Renewal::Own(url) = &self.renewal else { return None };
         if status != StatusCode::UNAUTHORIZED {
             return None;
@@ -92,7 +92,7 @@ impl Transport for Server {
         })
     }
 
-    fn open(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Flow>, TransportError>> {
+    fn open(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<BodyStream>, TransportError>> {
         Box::pin(async move {
             let remote = self.remote();
             let answer = remote.open(request.clone()).await?;

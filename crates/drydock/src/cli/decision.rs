@@ -1,7 +1,7 @@
 //! `drydock decision`: list, show, resolve.
 
 use clap::{Subcommand, value_parser};
-use drydock_api::{DecisionQuery, OneDecision, Resolve, Terms};
+use drydock_api::{DecisionQuery, OneDecision, RequestOptions, Resolve};
 
 use super::report::{Level, Outcome, Report};
 use super::session::Session;
@@ -71,7 +71,8 @@ pub(crate) async fn run(session: &Session, command: Decision) -> Outcome {
             Ok(Report::new(OneDecision { decision }, text))
         }
         Decision::Resolve { id, option, note } => {
-            let resolved = client.decision_resolve(&id, &Resolve { option, note }, &Terms::default()).await?;
+            let resolved =
+                client.decision_resolve(&id, &Resolve { option, note }, &RequestOptions::default()).await?;
             let text = render::plan::line(&resolved.plan);
             let next = render::next::command(&resolved.plan);
             Ok(Report::new(resolved, text).go_on(Level::Info, next))

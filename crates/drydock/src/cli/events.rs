@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clap::{Args, value_parser};
-use drydock_api::{ClientError, Event, EventQuery, EventStream, Events, FeedEnd, Heard, Problem};
+use drydock_api::{ClientError, Event, EventQuery, EventStream, Events, FeedEnd, Problem, StreamItem};
 use serde_json::json;
 
 use super::report::{Level, Outcome, Report};
@@ -74,11 +74,11 @@ async fn stream(session: &Session, plan: Option<String>, args: EventsArgs) -> Ou
     loop {
         let after = query.after;
         match stream.next().await {
-            Ok(Some(Heard::End(end))) => {
+            Ok(Some(StreamItem::End(end))) => {
                 session.screen().tell(&format!("{}; continuing from its end", ended(end)));
                 query.after = Some(end.ends_at);
             }
-            Ok(Some(Heard::Event(event))) => {
+            Ok(Some(StreamItem::Event(event))) => {
                 query.after = Some(event.seq);
                 if print(session, &[event])? == Reader::Gone {
                     return Ok(Report::new(json!({ "after": query.after }), ""));

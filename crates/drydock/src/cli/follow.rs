@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use drydock_api::{
-    ClientError, Code, Event, EventQuery, Phase, Plan, PlanMove, Problem, State, Terms, Waits,
+    ClientError, Code, Event, EventQuery, Phase, Plan, PlanMove, Problem, RequestOptions, State, Waits,
 };
 use jiff::Timestamp;
 
@@ -69,7 +69,7 @@ impl<'s> Feed<'s> {
         let client = self.session.client();
         let mut asked = 1;
         loop {
-            let refused = match client.plan_move(id, to, &Terms::default()).await {
+            let refused = match client.plan_move(id, to, &RequestOptions::default()).await {
                 Ok(plan) => return Ok(plan),
                 Err(ClientError::Problem(refused)) => refused,
                 Err(error) => return Err(error.into()),

@@ -1,7 +1,7 @@
 //! `drydock run`: takes a task in the current repository from the prompt to the landed commit.
 
 use clap::Args;
-use drydock_api::{Code, NewPlan, Plan, PlanMove, Problem, State, Terms, exit};
+use drydock_api::{Code, NewPlan, Plan, PlanMove, Problem, RequestOptions, State, exit};
 use drydock_engine::EngineError;
 
 use super::agent::unusable;
@@ -85,7 +85,7 @@ pub(crate) async fn run(session: &Session, args: Run) -> Outcome {
         budget: args.budget,
         ..NewPlan::default()
     };
-    let plan = client.plan_use(&new, &Terms::default()).await?;
+    let plan = client.plan_use(&new, &RequestOptions::default()).await?;
     session.screen().tell(&format!("plan {} on {}, lands on {}", plan.id, plan.project, ground.target));
     let gates = match (args.yes, named || plan.gate.is_some()) {
         (true, _) => Gates::Open,

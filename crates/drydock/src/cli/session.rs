@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, OnceLock};
 
-use drydock_api::{Client, Code, Problem, Remote};
+use drydock_api::{Client, Code, HttpTransport, Problem};
 use jiff::Timestamp;
 
 use super::args::Global;
@@ -55,7 +55,7 @@ impl Session {
     ) -> Result<Self, Box<Problem>> {
         let (backend, driver): (Box<dyn Backend>, _) = match &global.server {
             Some(url) => {
-                let remote = Remote::new(url).map_err(|error| {
+                let remote = HttpTransport::new(url).map_err(|error| {
                     Problem::new(Code::Usage, error.to_string()).hint("write it as http://HOST:PORT")
                 })?;
                 let own = local_token::find(url);

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use drydock_agent::{AgentSpec, Sandbox, presets};
-use drydock_api::{Code, Problem, Remote};
+use drydock_api::{Code, HttpTransport, Problem};
 use drydock_domain::Profile;
 use drydock_engine::{CaptureBounds, Hook, PhaseLimits, Settings, SubplanLimits};
 use serde::Deserialize;
@@ -250,7 +250,7 @@ fn parse(text: &str, directory: &Path) -> Result<Config, Refusal> {
         None => TTL_DEFAULT,
     };
     if let Some(url) = &written.server.url {
-        Remote::new(url).map_err(|error| format!("[server] url: {error}"))?;
+        HttpTransport::new(url).map_err(|error| format!("[server] url: {error}"))?;
     }
     let hooks = hook::resolve(written.hooks)?;
     let (subplans, limits) = (written.subplans.resolve()?, written.limits.resolve()?);

@@ -42,7 +42,7 @@ fn explanation(plan: Plan, found: PlanExplanation) -> api::Explanation {
     };
     // Some of these follow from choices of the strategy, so numbering them on their own would mislead.
     let later = view::choices(&found.later);
-    let later = later.into_iter().map(|one| api::Choice { number: String::new(), ..one });
+    let later = later.into_iter().map(|one| api::NumberedChoice { number: String::new(), ..one });
     let strategy = strategy(&plan, &found);
     api::Explanation {
         plan: plan.id.to_string(),
@@ -80,7 +80,7 @@ fn strategy(plan: &Plan, found: &PlanExplanation) -> String {
 
 /// Reduces the explanation to one choice, the choices that lead to it, and those that follow from it.
 fn about(whole: api::Explanation, asked: &str) -> Result<api::Explanation, Refused> {
-    let named = |choice: &&api::Choice| {
+    let named = |choice: &&api::NumberedChoice| {
         choice.number == asked || choice.id.as_deref() == Some(asked) || choice.question == asked
     };
     let Some(number) = whole.choices.iter().find(named).map(|choice| choice.number.clone()) else {
@@ -88,7 +88,8 @@ fn about(whole: api::Explanation, asked: &str) -> Result<api::Explanation, Refus
         let hint = format!("`drydock plan tree {}` lists the choices with their numbers", whole.plan);
         return Err(refused(api::Code::NotFound, text, &hint));
     };
-    let in_line = |one: &api::Choice| leads_to(&one.number, &number) || leads_to(&number, &one.number);
+    let in_line =
+        |one: &api::NumberedChoice| leads_to(&one.number, &number) || leads_to(&number, &one.number);
     Ok(api::Explanation {
         choices: whole.choices.into_iter().filter(in_line).collect(),
         about: Some(number),

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Method;
 use drydock_api::http::{Request, Response};
-use drydock_api::{BoxFuture, Bytes, Flow, Transport, TransportError};
+use drydock_api::{BodyStream, BoxFuture, Bytes, Transport, TransportError};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 
@@ -36,7 +36,7 @@ impl Transport for Local {
         })
     }
 
-    fn open(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Flow>, TransportError>> {
+    fn open(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<BodyStream>, TransportError>> {
         let router = self.router.clone();
         if request.method() != Method::GET {
             self.changed.store(true, Ordering::Relaxed);

@@ -245,10 +245,10 @@ fn roles(roles: domain::PlanAgents) -> api::Roles {
     }
 }
 
-pub(super) fn choices(choices: &[domain::Choice]) -> Vec<api::Choice> {
+pub(super) fn choices(choices: &[domain::Choice]) -> Vec<api::NumberedChoice> {
     let choice = |(number, placed): (String, domain::Placed<'_>)| {
         let one = placed.choice.clone();
-        api::Choice {
+        api::NumberedChoice {
             number,
             id: one.id,
             under: one.under,

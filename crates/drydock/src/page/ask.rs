@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::request::Parts;
 use drydock_api::http::{Request, Response};
-use drydock_api::{BoxFuture, Bytes, Client, Flow, Transport, TransportError};
+use drydock_api::{BodyStream, BoxFuture, Bytes, Client, Transport, TransportError};
 use drydock_domain::TokenRole;
 use serde::de::DeserializeOwned;
 
@@ -67,7 +67,7 @@ impl Transport for Ask {
         })
     }
 
-    fn open(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Flow>, TransportError>> {
+    fn open(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<BodyStream>, TransportError>> {
         self.local.open(self.signed(request))
     }
 }

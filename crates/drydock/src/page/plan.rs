@@ -2,8 +2,8 @@
 //! its history.
 
 use drydock_api::{
-    Backup, BackupQuery, Changeset, ChangesetQuery, Checkpoint, Choice, Event, EventQuery, LogLine, LogQuery,
-    Phase, Plan, Project, State, Tree, Why,
+    Backup, BackupQuery, Changeset, ChangesetQuery, Checkpoint, Event, EventQuery, LogLine, LogQuery,
+    NumberedChoice, Phase, Plan, Project, State, Tree, Why,
 };
 use drydock_domain::counted;
 use maud::{Markup, html};
@@ -248,7 +248,7 @@ fn settled(tree: &Tree) -> (usize, usize) {
     tree.subplans.iter().map(of).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
 
-fn chosen(choice: &Choice) -> Markup {
+fn chosen(choice: &NumberedChoice) -> Markup {
     html! {
         p.choice { span.number { (choice.number) } " " span.hint { (choice.question) } " " strong { (choice.chosen) }
             @if let Some(sure) = choice.confidence { span.hint { " " (format!("{:.0} % sure", sure * 100.0)) } }

@@ -1,6 +1,6 @@
 //! The explanation of a plan, in sentences.
 
-use drydock_api::{Answered, Choice, Explanation, Refused, Said};
+use drydock_api::{Answered, Explanation, NumberedChoice, Refused, Said};
 use jiff::Timestamp;
 
 use super::style::{STRONG, paint, plain, short};
@@ -62,13 +62,13 @@ fn part(text: &mut String, heading: &str, lines: Vec<String>) {
     }
 }
 
-fn sentence(choice: &Choice) -> String {
+fn sentence(choice: &NumberedChoice) -> String {
     let indent = "   ".repeat(choice.number.matches('.').count());
     format!("{indent}{}. {}\n", choice.number, in_words(choice))
 }
 
 /// Returns the choice, its confidence, the alternatives and the reason.
-fn in_words(choice: &Choice) -> String {
+fn in_words(choice: &NumberedChoice) -> String {
     let sure = choice.confidence.map(|sure| format!(", {:.0} % sure", sure * 100.0)).unwrap_or_default();
     let over = match choice.alternatives.as_slice() {
         [] => "; no alternatives".to_owned(),
@@ -104,12 +104,17 @@ mod tests {
     use crate::render::columns::bare;
     use drydock_api::{Phase, State};
 
-    fn choice(number: &str, question: &str) -> Choice {
-        Choice { number: number.into(), question: question.into(), chosen: "a".into(), ..Choice::default() }
+    fn choice(number: &str, question: &str) -> NumberedChoice {
+        NumberedChoice {
+            number: number.into(),
+            question: question.into(),
+            chosen: "a".into(),
+            ..NumberedChoice::default()
+        }
     }
 
     fn explained() -> Explanation {
-        let first = Choice {
+        let first = NumberedChoice {
             alternatives: vec!["b".into(), "c".into()],
             rationale: Some("it is small".into()),
             confidence: Some(0.8),

@@ -1,6 +1,6 @@
 //! A plan's choices and subplans as a tree.
 
-use drydock_api::{Choice, Tree};
+use drydock_api::{NumberedChoice, Tree};
 use jiff::Timestamp;
 
 use super::plan::colour_of as colour;
@@ -57,7 +57,7 @@ fn head(tree: &Tree, now: Timestamp) -> String {
     parts.join("  ")
 }
 
-fn choice(choice: &Choice, indent: &str, text: &mut String) {
+fn choice(choice: &NumberedChoice, indent: &str, text: &mut String) {
     let sure = choice.confidence.map(|sure| format!(" ({:.0} % sure)", sure * 100.0)).unwrap_or_default();
     let number = format!("{}.", choice.number);
     let indent = format!("{indent}  {}", "  ".repeat(choice.number.matches('.').count()));
@@ -96,17 +96,21 @@ mod tests {
             created_at: None,
             updated_at: None,
         };
-        let choice = Choice {
+        let choice = NumberedChoice {
             number: "1".into(),
             question: "Which?".into(),
             chosen: "a".into(),
             alternatives: vec!["b".into()],
             rationale: Some("it is small".into()),
             confidence: Some(0.8),
-            ..Choice::default()
+            ..NumberedChoice::default()
         };
-        let below =
-            Choice { number: "1.1".into(), question: "How?".into(), chosen: "b".into(), ..Choice::default() };
+        let below = NumberedChoice {
+            number: "1.1".into(),
+            question: "How?".into(),
+            chosen: "b".into(),
+            ..NumberedChoice::default()
+        };
         let mut below_it = leaf("pln-2", vec![]);
         below_it.name = Some("docs".into());
         below_it.fate = Some("open".into());

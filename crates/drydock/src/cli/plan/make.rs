@@ -1,7 +1,7 @@
 //! `drydock plan use`.
 
 use clap::Args;
-use drydock_api::{NewPlan, OnePlan, Phase, PlanInvariant, Terms};
+use drydock_api::{NewPlan, OnePlan, Phase, PlanInvariant, RequestOptions};
 
 use crate::cli::report::{Level, Outcome, Report};
 use crate::cli::session::Session;
@@ -47,7 +47,7 @@ pub(crate) async fn run(session: &Session, args: Use) -> Outcome {
         invariants: args.invariants,
         budget: args.budget,
     };
-    let plan = session.client().plan_use(&new, &Terms::default()).await?;
+    let plan = session.client().plan_use(&new, &RequestOptions::default()).await?;
     let text = render::plan::show(&plan, session.now());
     let next = render::next::command(&plan);
     Ok(Report::new(OnePlan { plan }, text).go_on(Level::Info, next))

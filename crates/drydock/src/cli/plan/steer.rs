@@ -2,7 +2,7 @@
 //! driving it.
 
 use clap::Args;
-use drydock_api::{RetryPlan, Terms};
+use drydock_api::{RequestOptions, RetryPlan};
 
 use super::args::Which;
 use crate::cli::outcome::of_steering;
@@ -48,37 +48,37 @@ pub(crate) struct Backwards {
 }
 
 pub(crate) async fn rollback(session: &Session, args: Backwards) -> Outcome {
-    let plan = session.client().plan_rollback(&args.id, args.checkpoint, &Terms::default()).await?;
+    let plan = session.client().plan_rollback(&args.id, args.checkpoint, &RequestOptions::default()).await?;
     Ok(of_steering(plan))
 }
 
 pub(crate) async fn cancel(session: &Session, args: Because) -> Outcome {
-    let plan = session.client().plan_cancel(&args.id, args.reason, &Terms::default()).await?;
+    let plan = session.client().plan_cancel(&args.id, args.reason, &RequestOptions::default()).await?;
     Ok(of_steering(plan))
 }
 
 pub(crate) async fn retry(session: &Session, args: RetryArgs) -> Outcome {
     let how = RetryPlan { from_base: args.from_base };
-    let plan = session.client().plan_retry(&args.id, &how, &Terms::default()).await?;
+    let plan = session.client().plan_retry(&args.id, &how, &RequestOptions::default()).await?;
     Ok(of_steering(plan))
 }
 
 pub(crate) async fn accept(session: &Session, plan: Which) -> Outcome {
-    let plan = session.client().plan_accept(&plan.id, &Terms::default()).await?;
+    let plan = session.client().plan_accept(&plan.id, &RequestOptions::default()).await?;
     Ok(of_steering(plan))
 }
 
 pub(crate) async fn revert(session: &Session, args: Because) -> Outcome {
-    let plan = session.client().plan_revert(&args.id, args.reason, &Terms::default()).await?;
+    let plan = session.client().plan_revert(&args.id, args.reason, &RequestOptions::default()).await?;
     Ok(of_steering(plan))
 }
 
 pub(crate) async fn prompt(session: &Session, args: Guidance) -> Outcome {
-    let plan = session.client().plan_prompt(&args.id, args.text, &Terms::default()).await?;
+    let plan = session.client().plan_prompt(&args.id, args.text, &RequestOptions::default()).await?;
     Ok(of_steering(plan))
 }
 
 pub(crate) async fn takeover(session: &Session, plan: Which) -> Outcome {
-    let plan = session.client().plan_takeover(&plan.id, &Terms::default()).await?;
+    let plan = session.client().plan_takeover(&plan.id, &RequestOptions::default()).await?;
     Ok(of_steering(plan))
 }

@@ -1,6 +1,6 @@
 //! `drydock plan sync|adopt`: syncs a plan's branch with its remote, and adopts a strategy draft.
 
-use drydock_api::{Code, Problem, Synced, Terms, exit};
+use drydock_api::{Code, Problem, RequestOptions, Synced, exit};
 
 use super::args::Which;
 use crate::cli::outcome::of_steering;
@@ -9,7 +9,7 @@ use crate::cli::session::Session;
 use crate::render;
 
 pub(crate) async fn sync(session: &Session, plan: Which) -> Outcome {
-    let synced = session.client().plan_sync(&plan.id, &Terms::default()).await?;
+    let synced = session.client().plan_sync(&plan.id, &RequestOptions::default()).await?;
     let text = format!("{}  {}", synced.sync.outcome, synced.sync.text);
     let (ending, level, next) = match &synced.decision {
         Some(decision) => {
@@ -34,6 +34,6 @@ fn unsynced(synced: &Synced) -> Problem {
 }
 
 pub(crate) async fn adopt(session: &Session, plan: Which) -> Outcome {
-    let plan = session.client().plan_adopt(&plan.id, &Terms::default()).await?;
+    let plan = session.client().plan_adopt(&plan.id, &RequestOptions::default()).await?;
     Ok(of_steering(plan))
 }
