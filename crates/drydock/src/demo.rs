@@ -15,7 +15,7 @@ use drydock_engine::EngineError;
 use serde_json::{Value, json};
 
 use crate::cli::{Backend, Interrupts};
-use crate::config::{Config, StorePlace};
+use crate::config::{Config, StoreLocation};
 use crate::embedded::Embedded;
 
 const GREET: &str = r#"
@@ -50,12 +50,12 @@ write = { path = "greetings.txt", content = "Hello, world!\n" }
 "#;
 
 /// The result of the demo.
-pub(crate) struct Shown {
+pub(crate) struct DemoResult {
     pub(crate) data: Value,
 }
 
 /// Runs the demo and prints it line by line.
-pub(crate) async fn run(say: &mut dyn FnMut(String)) -> Result<Shown, Box<Problem>> {
+pub(crate) async fn run(say: &mut dyn FnMut(String)) -> Result<DemoResult, Box<Problem>> {
     let mut interrupts = Interrupts::listen()?;
     let world = tempfile::Builder::new().prefix("drydock-demo-").tempdir().map_err(|error| {
         Box::new(
@@ -66,7 +66,7 @@ pub(crate) async fn run(say: &mut dyn FnMut(String)) -> Result<Shown, Box<Proble
     let repo = world.path().join("repository");
     make_repository(&repo)?;
     let config = config(world.path())?;
-    let backend = Embedded::open(&StorePlace::Default(world.path().join("drydock.db")), config).await?;
+    let backend = Embedded::open(&StoreLocation::Default(world.path().join("drydock.db")), config).await?;
     let mut story = pin!(story(&backend, &repo, say));
     let interrupt = tokio::select! {
         shown = &mut story => {
@@ -81,7 +81,11 @@ pub(crate) async fn run(say: &mut dyn FnMut(String)) -> Result<Shown, Box<Proble
     Err(interrupt.problem(None))
 }
 
-async fn story(backend: &Embedded, repo: &Path, say: &mut dyn FnMut(String)) -> Result<Shown, Box<Problem>> {
+async fn story(
+    backend: &Embedded,
+    repo: &Path,
+    say: &mut dyn FnMut(String),
+) -> Result<DemoResult, Box<Problem>> {
     let client = Client::new(backend.transport());
     let project = NewProject {
         name: "demo".to_owned(),
@@ -139,7 +143,9 @@ async fn story(backend: &Embedded, repo: &Path, say: &mut dyn FnMut(String)) -> 
         say(format!("   {:>3}  {:<20} {}", event.seq, event.kind, summary(&event.data)));
     }
     say("\nIn your own repository: `drydock run \"your task\"`.".to_owned());
-    Ok(Shown { data: json!({ "blocked": after, "refusal": refusal, "landed": landed, "events": events }) })
+    Ok(DemoResult {
+        data: json!({ "blocked": after, "refusal": refusal, "landed": landed, "events": events }),
+    })
 }
 
 async fn make(client: &Client<'_>, action: &str, arguments: &[(&str, &str)]) -> Result<Plan, Box<Problem>> {

@@ -12,8 +12,8 @@ use drydock_store::{CrashPoint, Options, Store, StoreError, StoreUrl};
 use drydock_worktree::make_folder;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::{Backend, Driven};
-use crate::config::{Config, StorePlace};
+use crate::cli::{Backend, DriveOutcome};
+use crate::config::{Config, StoreLocation};
 use crate::http::{Local, event_shape, phase_asked, problem, problem_of, router};
 
 /// The argument that makes this program act as the keeper of a child process.
@@ -29,7 +29,7 @@ pub(crate) struct Embedded {
 
 impl Embedded {
     /// Opens the store and creates the engine. Nothing runs yet.
-    pub(crate) async fn open(place: &StorePlace, config: Config) -> Result<Self, Box<Problem>> {
+    pub(crate) async fn open(place: &StoreLocation, config: Config) -> Result<Self, Box<Problem>> {
         let engine = engine(place, config).await?;
         // Before any plan is changed, so that a new hook receives the event.
         if let Err(error) = engine.hooks_begin().await {
@@ -46,7 +46,7 @@ impl Embedded {
 
 /// Opens the engine in this process for a session.
 pub(crate) fn open(
-    place: StorePlace,
+    place: StoreLocation,
     config: Config,
 ) -> BoxFuture<'static, Result<Box<dyn Backend>, Problem>> {
     Box::pin(async move {
@@ -56,16 +56,16 @@ pub(crate) fn open(
 }
 
 /// Opens the store.
-pub(crate) async fn open_store(place: &StorePlace, config: &Config) -> Result<Store, Box<Problem>> {
+pub(crate) async fn open_store(place: &StoreLocation, config: &Config) -> Result<Store, Box<Problem>> {
     let refused = |error: StoreError| Box::new(problem(&EngineError::from(error)));
     let url = match place {
-        StorePlace::Named(text) => text.parse::<StoreUrl>().map_err(|error| {
+        StoreLocation::Named(text) => text.parse::<StoreUrl>().map_err(|error| {
             Box::new(
                 Problem::new(Code::Usage, error.to_string())
                     .hint("use a path or postgres://user@host/database"),
             )
         })?,
-        StorePlace::Default(path) => {
+        StoreLocation::Default(path) => {
             make_parent(path)?;
             StoreUrl::Sqlite(path.clone())
         }
@@ -74,7 +74,7 @@ pub(crate) async fn open_store(place: &StorePlace, config: &Config) -> Result<St
 }
 
 /// Opens the store and creates an engine on it.
-pub(crate) async fn engine(place: &StorePlace, config: Config) -> Result<Engine, Box<Problem>> {
+pub(crate) async fn engine(place: &StoreLocation, config: Config) -> Result<Engine, Box<Problem>> {
     let store = open_store(place, &config).await?;
     let settings = Settings {
         agents: config.agents,
@@ -105,14 +105,14 @@ fn launcher() -> Vec<OsString> {
 }
 
 /// Returns the directory for worktrees or logs: beside the store's file, or beside the default store for PostgreSQL.
-fn beside_store(place: &StorePlace, name: &str) -> Result<PathBuf, Box<Problem>> {
+fn beside_store(place: &StoreLocation, name: &str) -> Result<PathBuf, Box<Problem>> {
     let file = match place {
-        StorePlace::Default(path) => path.clone(),
-        StorePlace::Named(text) => match text.parse() {
+        StoreLocation::Default(path) => path.clone(),
+        StoreLocation::Named(text) => match text.parse() {
             Ok(StoreUrl::Sqlite(path)) => path,
             Ok(StoreUrl::Postgres(_)) | Err(_) => match crate::config::store_place(None)? {
-                StorePlace::Default(path) => path,
-                StorePlace::Named(path) => PathBuf::from(path),
+                StoreLocation::Default(path) => path,
+                StoreLocation::Named(path) => PathBuf::from(path),
             },
         },
     };
@@ -175,7 +175,7 @@ impl Backend for Embedded {
         &self.local
     }
 
-    fn drive(&self, plan: &str, phase: Phase) -> Option<BoxFuture<'static, Result<Driven, Problem>>> {
+    fn drive(&self, plan: &str, phase: Phase) -> Option<BoxFuture<'static, Result<DriveOutcome, Problem>>> {
         let (engine, given) = (self.engine.clone(), plan.to_owned());
         Some(Box::pin(async move {
             let driven = async {
@@ -193,12 +193,12 @@ impl Backend for Embedded {
                 engine.deliver(&over)
             );
             match driven {
-                Ok(plan) if plan.waits().is_some() => Ok(Driven::Postponed),
-                Ok(_) => Ok(Driven::Over),
+                Ok(plan) if plan.waits().is_some() => Ok(DriveOutcome::Postponed),
+                Ok(_) => Ok(DriveOutcome::Over),
                 // Compares the plan's own lock. A landing may also wait for the project's lock, which is not meant
                 // here.
                 Err(EngineError::LockHeld { lock }) if lock.key == given && lock.holder.is_worker() => {
-                    Ok(Driven::ByWorker)
+                    Ok(DriveOutcome::ByWorker)
                 }
                 Err(error) => Err(problem_of(&error, Some(&given))),
             }

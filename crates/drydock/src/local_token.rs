@@ -162,14 +162,14 @@ fn named(server: SocketAddr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, StorePlace};
+    use crate::config::{Config, StoreLocation};
     use drydock_domain::TokenState;
 
     /// Breaks if a new token ends the previous one while it may still be in use, or if a token outlives the server.
     #[tokio::test]
     async fn a_renewed_token_leaves_the_one_before_until_the_end() {
         let folder = tempfile::tempdir().unwrap();
-        let place = StorePlace::Default(folder.path().join("drydock.db"));
+        let place = StoreLocation::Default(folder.path().join("drydock.db"));
         let engine = embedded::engine(&place, Config::default()).await.unwrap();
         let servers = folder.path().join("servers");
         let at: SocketAddr = "127.0.0.1:7717".parse().unwrap();

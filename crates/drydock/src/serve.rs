@@ -14,9 +14,12 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Interrupts;
-use crate::config::{Config, Server, StorePlace, Tokens};
+use crate::config::{Config, ServeConfig, StoreLocation, TokenPolicy};
 use crate::embedded;
-use crate::http::{Bounds, Cookie, Hosts, Reach, Served, Terms, Tls, Wire, link_path, listen, problem};
+use crate::http::{
+    Bounds, ConnectionSecurity, Cookie, Exposure, Hosts, ServerPolicy, TcpService, Tls, link_path, listen,
+    problem,
+};
 use crate::local_token::LocalToken;
 
 /// How long requests in progress may take after a stop was requested.
@@ -27,21 +30,21 @@ pub(crate) const AT_DEFAULT: &str = "http://127.0.0.1:7717";
 
 /// Options of a server.
 #[derive(Debug)]
-pub(crate) struct Wish<'a> {
+pub(crate) struct ServeOptions<'a> {
     /// The address to listen on.
     pub(crate) listen: &'a str,
     /// The number of plans to run at once.
     pub(crate) workers: usize,
     /// Whether requests need a token, overriding the configuration.
-    pub(crate) tokens: Option<Tokens>,
+    pub(crate) tokens: Option<TokenPolicy>,
     /// A certificate and its key, overriding the configuration.
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
-    pub(crate) link: Link,
+    pub(crate) link: LinkPolicy,
 }
 
 /// Whether to create a sign-in link at startup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Link {
+pub(crate) enum LinkPolicy {
     /// Create one, if the browser can be on this machine and needs to sign in.
     Wanted,
     /// Create none.
@@ -50,9 +53,9 @@ pub(crate) enum Link {
 
 /// The startup message of a server.
 #[derive(Debug)]
-pub(crate) struct Began {
+pub(crate) struct ServerStarted {
     pub(crate) at: String,
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: TokenPolicy,
     /// True if other machines can reach the server and the connection is not encrypted.
     pub(crate) is_open_to_listeners: bool,
     /// The sign-in link.
@@ -61,10 +64,10 @@ pub(crate) struct Began {
 
 /// Serves HTTP and works on plans until stopped.
 pub(crate) async fn serve(
-    place: &StorePlace,
+    place: &StoreLocation,
     config: Config,
-    wish: Wish<'_>,
-    say: impl Fn(&Began),
+    wish: ServeOptions<'_>,
+    say: impl Fn(&ServerStarted),
 ) -> Result<(), Box<Problem>> {
     let address = address(wish.listen)?;
     let (tokens, hosts) = terms(address, wish.tokens, config.server.clone());
@@ -81,9 +84,9 @@ pub(crate) async fn serve(
         Box::new(Problem::new(Code::Usage, text).hint("choose another address with --listen"))
     })?;
     let bound = listener.local_addr().unwrap_or(address);
-    let wire = if tls.is_some() { Wire::Tls } else { Wire::Plain };
-    let reach = if address.ip().is_loopback() { Reach::ThisMachine } else { Reach::Others };
-    let terms = Terms { tokens, hosts, cookie: Cookie::of(bound.port(), wire), reach };
+    let wire = if tls.is_some() { ConnectionSecurity::Tls } else { ConnectionSecurity::Plain };
+    let reach = if address.ip().is_loopback() { Exposure::ThisMachine } else { Exposure::Others };
+    let terms = ServerPolicy { tokens, hosts, cookie: Cookie::of(bound.port(), wire), reach };
     begin_hooks(&engine).await?;
     if let Some(url) = inside(bound, wire) {
         engine.served_at(url);
@@ -102,7 +105,7 @@ pub(crate) async fn serve(
             known_while(&engine, &mut own, stops).await;
             drained.cancel();
         };
-        let door = Door { listener, tls, reread, bounds: Bounds::of_this_machine(), grace: GRACE };
+        let door = ServerSocket { listener, tls, reread, bounds: Bounds::of_this_machine(), grace: GRACE };
         let (served, ()) = tokio::join!(answer(door, &engine, terms, &drained), working);
         if let Some(own) = own {
             own.end(&engine).await;
@@ -128,20 +131,20 @@ async fn known_while(engine: &Engine, own: &mut Option<LocalToken>, done: impl F
 
 /// Returns the URL by which programs on this machine reach the server. None with TLS, because the certificate is for
 /// the public names; `[server] url` gives one of those.
-fn inside(bound: SocketAddr, wire: Wire) -> Option<String> {
+fn inside(bound: SocketAddr, wire: ConnectionSecurity) -> Option<String> {
     let at = match bound.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), bound.port()),
         IpAddr::V6(ip) if ip.is_unspecified() => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), bound.port()),
         IpAddr::V4(_) | IpAddr::V6(_) => bound,
     };
     match wire {
-        Wire::Plain => Some(format!("http://{at}")),
-        Wire::Tls => None,
+        ConnectionSecurity::Plain => Some(format!("http://{at}")),
+        ConnectionSecurity::Tls => None,
     }
 }
 
 /// Reads the certificate from the options or the configuration.
-fn tls(wish: Option<(PathBuf, PathBuf)>, config: &Server) -> Result<Option<Tls>, Box<Problem>> {
+fn tls(wish: Option<(PathBuf, PathBuf)>, config: &ServeConfig) -> Result<Option<Tls>, Box<Problem>> {
     match wish.or_else(|| config.tls_cert.clone().zip(config.tls_key.clone())) {
         Some((certificate, key)) => Tls::from_files(&certificate, &key).map(Some),
         None if config.tls_cert.is_some() != config.tls_key.is_some() => {
@@ -166,33 +169,33 @@ fn reread(tls: Tls) -> Result<BoxFuture<'static, ()>, Box<Problem>> {
 async fn begin(
     engine: &Engine,
     at: SocketAddr,
-    wire: Wire,
-    tokens: Tokens,
-    link: Link,
-) -> Result<(Began, Option<LocalToken>), Box<Problem>> {
+    wire: ConnectionSecurity,
+    tokens: TokenPolicy,
+    link: LinkPolicy,
+) -> Result<(ServerStarted, Option<LocalToken>), Box<Problem>> {
     let refused = |error: EngineError| Box::new(problem(&error));
     let (bare, is_open_to_listeners) = match wire {
-        Wire::Plain => (format!("http://{at}"), !at.ip().is_loopback()),
-        Wire::Tls => (format!("https://{at}"), false),
+        ConnectionSecurity::Plain => (format!("http://{at}"), !at.ip().is_loopback()),
+        ConnectionSecurity::Tls => (format!("https://{at}"), false),
     };
     let (own, link) = match (at.ip().is_loopback(), tokens, link) {
-        (true, Tokens::Required, link) => {
+        (true, TokenPolicy::Required, link) => {
             let own = LocalToken::keep(engine, at).await?;
             match link {
-                Link::Wanted => {
+                LinkPolicy::Wanted => {
                     let (_, secret) = engine.link_create(&embedded::person(), None).await.map_err(refused)?;
                     (own, Some(format!("{bare}{}", link_path(&secret))))
                 }
-                Link::Unasked => (own, None),
+                LinkPolicy::Unasked => (own, None),
             }
         }
-        (true, Tokens::Optional, _) | (false, _, _) => (None, None),
+        (true, TokenPolicy::Optional, _) | (false, _, _) => (None, None),
     };
-    Ok((Began { at: bare, tokens, is_open_to_listeners, link }, own))
+    Ok((ServerStarted { at: bare, tokens, is_open_to_listeners, link }, own))
 }
 
 /// Works on plans until stopped.
-pub(crate) async fn work(place: &StorePlace, config: Config, workers: usize) -> Result<(), Box<Problem>> {
+pub(crate) async fn work(place: &StoreLocation, config: Config, workers: usize) -> Result<(), Box<Problem>> {
     let interrupts = Interrupts::listen()?;
     let engine = embedded::engine(place, config).await?;
     begin_hooks(&engine).await?;
@@ -204,7 +207,7 @@ pub(crate) async fn work(place: &StorePlace, config: Config, workers: usize) -> 
 }
 
 /// The listener, its limits, and how long requests may take after a stop.
-struct Door {
+struct ServerSocket {
     listener: TcpListener,
     tls: Option<Tls>,
     reread: Option<BoxFuture<'static, ()>>,
@@ -214,8 +217,13 @@ struct Door {
 
 /// Answers requests until all plans are back in the queue, and those in progress for the grace period. A client that
 /// never finishes its request must not keep the process alive.
-async fn answer(door: Door, engine: &Engine, terms: Terms, drained: &CancellationToken) -> io::Result<()> {
-    let everything = Served::new(engine, terms);
+async fn answer(
+    door: ServerSocket,
+    engine: &Engine,
+    terms: ServerPolicy,
+    drained: &CancellationToken,
+) -> io::Result<()> {
+    let everything = TcpService::new(engine, terms);
     let minding = async {
         let rereading = async {
             match door.reread {
@@ -276,11 +284,11 @@ fn address(listen: &str) -> Result<SocketAddr, Box<Problem>> {
 /// Decides whether tokens are required, and which hosts are allowed. A server that other machines can reach always
 /// requires tokens. Configured host names are allowed only with tokens: a request without a token is trusted because
 /// it comes from this machine, and only its `Host` proves that.
-fn terms(address: SocketAddr, wish: Option<Tokens>, config: Server) -> (Tokens, Hosts) {
+fn terms(address: SocketAddr, wish: Option<TokenPolicy>, config: ServeConfig) -> (TokenPolicy, Hosts) {
     match (address.ip().is_loopback(), wish.or(config.tokens)) {
-        (true, Some(Tokens::Optional)) => (Tokens::Optional, Hosts::Loopback),
-        (true, None | Some(Tokens::Required)) => (Tokens::Required, Hosts::Named(config.hosts)),
-        (false, _) => (Tokens::Required, Hosts::Addresses(config.hosts)),
+        (true, Some(TokenPolicy::Optional)) => (TokenPolicy::Optional, Hosts::Loopback),
+        (true, None | Some(TokenPolicy::Required)) => (TokenPolicy::Required, Hosts::Named(config.hosts)),
+        (false, _) => (TokenPolicy::Required, Hosts::Addresses(config.hosts)),
     }
 }
 
@@ -311,7 +319,7 @@ mod tests {
     #[tokio::test]
     async fn a_half_sent_request_does_not_hold_the_process() {
         let folder = tempfile::tempdir().unwrap();
-        let place = StorePlace::Default(folder.path().join("drydock.db"));
+        let place = StoreLocation::Default(folder.path().join("drydock.db"));
         let engine = embedded::engine(&place, Config::default()).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -328,9 +336,9 @@ mod tests {
             drained.cancel();
         };
         let (bounds, grace) = (Bounds::of_this_machine(), Duration::from_millis(1));
-        let door = Door { listener, tls: None, reread: None, bounds, grace };
-        let (cookie, reach) = (Cookie::of(0, Wire::Plain), Reach::ThisMachine);
-        let terms = Terms { tokens: Tokens::Optional, hosts: Hosts::Loopback, cookie, reach };
+        let door = ServerSocket { listener, tls: None, reread: None, bounds, grace };
+        let (cookie, reach) = (Cookie::of(0, ConnectionSecurity::Plain), Exposure::ThisMachine);
+        let terms = ServerPolicy { tokens: TokenPolicy::Optional, hosts: Hosts::Loopback, cookie, reach };
         let both = async { tokio::join!(answer(door, &engine, terms, &drained), asked).0 };
         tokio::time::timeout(LIMIT, both).await.expect("it stops").unwrap();
     }
@@ -339,20 +347,20 @@ mod tests {
     #[test]
     fn only_on_loopback_a_token_is_a_choice() {
         let tokens = |listen: &str, wish, configured| {
-            let config = Server { tokens: configured, ..Server::default() };
+            let config = ServeConfig { tokens: configured, ..ServeConfig::default() };
             terms(address(listen).unwrap(), wish, config).0
         };
-        let (optional, required) = (Some(Tokens::Optional), Some(Tokens::Required));
+        let (optional, required) = (Some(TokenPolicy::Optional), Some(TokenPolicy::Required));
         for listen in ["127.0.0.1:0", "127.9.9.9:1", "[::1]:7717"] {
-            assert_eq!(tokens(listen, None, None), Tokens::Required, "{listen}");
-            assert_eq!(tokens(listen, optional, None), Tokens::Optional, "{listen}");
-            assert_eq!(tokens(listen, None, optional), Tokens::Optional, "{listen}");
-            assert_eq!(tokens(listen, required, None), Tokens::Required, "{listen}");
-            assert_eq!(tokens(listen, None, required), Tokens::Required, "{listen}");
-            assert_eq!(tokens(listen, optional, required), Tokens::Optional, "{listen}");
+            assert_eq!(tokens(listen, None, None), TokenPolicy::Required, "{listen}");
+            assert_eq!(tokens(listen, optional, None), TokenPolicy::Optional, "{listen}");
+            assert_eq!(tokens(listen, None, optional), TokenPolicy::Optional, "{listen}");
+            assert_eq!(tokens(listen, required, None), TokenPolicy::Required, "{listen}");
+            assert_eq!(tokens(listen, None, required), TokenPolicy::Required, "{listen}");
+            assert_eq!(tokens(listen, optional, required), TokenPolicy::Optional, "{listen}");
         }
         for listen in ["0.0.0.0:7717", "192.0.2.1:80", "[::]:1", "[::ffff:127.0.0.1]:1"] {
-            assert_eq!(tokens(listen, optional, optional), Tokens::Required, "{listen}");
+            assert_eq!(tokens(listen, optional, optional), TokenPolicy::Required, "{listen}");
         }
         for refused in ["localhost", "7717", ""] {
             assert!(address(refused).is_err(), "{refused}");

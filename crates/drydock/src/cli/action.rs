@@ -8,13 +8,13 @@ use clap::Subcommand;
 use drydock_api::{Code, NewAction, OneAction, Problem};
 use serde_json::json;
 
-use super::report::{Level, Outcome, Report};
-use super::session::Session;
+use super::report::{CliResult, Level, Report};
+use super::session::Invocation;
 use crate::render;
 
 /// Subcommands of `drydock action`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Action {
+pub(crate) enum ActionCommand {
     /// Create an action from a TOML file
     Create {
         /// TOML file, - for stdin
@@ -35,38 +35,38 @@ pub(crate) enum Action {
     },
 }
 
-impl Action {
+impl ActionCommand {
     pub(crate) fn verb(&self) -> &'static str {
         match self {
-            Action::Create { .. } => "create",
-            Action::List => "list",
-            Action::Show { .. } => "show",
-            Action::Remove { .. } => "remove",
+            ActionCommand::Create { .. } => "create",
+            ActionCommand::List => "list",
+            ActionCommand::Show { .. } => "show",
+            ActionCommand::Remove { .. } => "remove",
         }
     }
 }
 
-pub(crate) async fn run(session: &Session, command: Action) -> Outcome {
+pub(crate) async fn run(session: &Invocation, command: ActionCommand) -> CliResult {
     let client = session.client();
     match command {
-        Action::Create { file } => {
+        ActionCommand::Create { file } => {
             let new = NewAction { toml: read(&file)?, file: Some(file.display().to_string()) };
             let action = client.action_create(&new).await?;
             let text = render::action::show(&action);
             Ok(Report::new(OneAction { action }, text))
         }
-        Action::List => {
+        ActionCommand::List => {
             let actions = client.actions().await?;
             let text = render::action::list(&actions.actions);
             Ok(Report::new(actions, text)
                 .or_say("no actions; create one with `drydock action create --file F`"))
         }
-        Action::Show { name } => {
+        ActionCommand::Show { name } => {
             let action = client.action(&name).await?;
             let text = render::action::show(&action);
             Ok(Report::new(OneAction { action }, text))
         }
-        Action::Remove { name } => {
+        ActionCommand::Remove { name } => {
             client.action_remove(&name).await?;
             Ok(Report::new(json!({ "removed": name }), "")
                 .note(Level::Info, format!("removed action {name}")))

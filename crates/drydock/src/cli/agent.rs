@@ -3,8 +3,8 @@
 use clap::Subcommand;
 use drydock_api::{AgentCheck, CheckStatus, Code, OneAgentCheck, Problem};
 
-use super::report::{Ending, Level, Outcome, Report};
-use super::session::Session;
+use super::report::{CliResult, Level, Report, ReportStatus};
+use super::session::Invocation;
 use crate::render;
 
 const NONE_FOUND: &str =
@@ -12,7 +12,7 @@ const NONE_FOUND: &str =
 
 /// Subcommands of `drydock agent`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Agent {
+pub(crate) enum AgentCommand {
     /// List configured and built-in agents and whether each is installed
     List,
     /// Start an agent and check its login
@@ -22,29 +22,29 @@ pub(crate) enum Agent {
     },
 }
 
-impl Agent {
+impl AgentCommand {
     pub(crate) fn verb(&self) -> &'static str {
         match self {
-            Agent::List => "list",
-            Agent::Check { .. } => "check",
+            AgentCommand::List => "list",
+            AgentCommand::Check { .. } => "check",
         }
     }
 }
 
-pub(crate) async fn run(session: &Session, command: Agent) -> Outcome {
+pub(crate) async fn run(session: &Invocation, command: AgentCommand) -> CliResult {
     let client = session.client();
     match command {
-        Agent::List => {
+        AgentCommand::List => {
             let agents = client.agents().await?;
             let text = render::agent::list(&agents.agents);
             let found = agents.agents.iter().any(|agent| agent.found);
             let report = Report::new(agents, text);
             Ok(if found { report } else { report.note(Level::Info, NONE_FOUND) })
         }
-        Agent::Check { name } => {
+        AgentCommand::Check { name } => {
             let check = client.agent_check(&name).await?;
             let text = render::agent::check(&check);
-            let ending = unusable(&check).map_or(Ending::Done, Ending::Failed);
+            let ending = unusable(&check).map_or(ReportStatus::Done, ReportStatus::Failed);
             Ok(Report::new(OneAgentCheck { check }, text).ending(ending))
         }
     }

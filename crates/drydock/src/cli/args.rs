@@ -18,7 +18,7 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 /// Global options, accepted by every command.
@@ -60,55 +60,55 @@ pub(crate) enum Format {
 
 /// The top-level commands.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Run a task here: plan it, watch it, review the diff, land it
-    Run(run::Run),
+    Run(run::RunArgs),
     /// Manage the repositories that plans work in
     #[command(subcommand)]
-    Project(project::Project),
+    Project(project::ProjectCommand),
     /// Manage reusable task templates
     #[command(subcommand)]
-    Action(action::Action),
+    Action(action::ActionCommand),
     /// Manage rules that can block a change
     #[command(subcommand)]
-    Invariant(invariant::Invariant),
+    Invariant(invariant::InvariantCommand),
     /// List and check agents
     #[command(subcommand)]
-    Agent(agent::Agent),
+    Agent(agent::AgentCommand),
     /// Create, inspect and steer plans
     #[command(subcommand)]
-    Plan(plan::Plan),
+    Plan(plan::PlanCommand),
     /// List and answer questions
     #[command(subcommand)]
-    Decision(decision::Decision),
+    Decision(decision::DecisionCommand),
     /// List the files that each agent changed
     #[command(subcommand)]
-    Changeset(changeset::Changeset),
+    Changeset(changeset::ChangesetCommand),
     /// Checkpoints of a plan's worktree
     #[command(subcommand)]
-    Checkpoint(checkpoint::Checkpoint),
+    Checkpoint(checkpoint::CheckpointCommand),
     /// List and break locks
     #[command(subcommand)]
-    Lock(lock::Lock),
+    Lock(lock::LockCommand),
     /// Backups of commits removed from a plan's branch
     #[command(subcommand)]
-    Backup(backup::Backup),
+    Backup(backup::BackupCommand),
     /// Manage tokens for the HTTP API
     #[command(subcommand)]
-    Token(token::Token),
+    Token(token::TokenCommand),
     /// Print raw events
     Events(events::EventsArgs),
     /// Check git, store, agents, sandbox and locks
-    Doctor(doctor::Doctor),
+    Doctor(doctor::DoctorArgs),
     /// Remove worktrees and refs that are safe to delete
     Gc(gc::GcArgs),
     /// Start the web page, the API and workers
-    Serve(serve::Serve),
+    Serve(serve::ServeArgs),
     /// Work on queued plans until stopped
-    Worker(serve::Worker),
+    Worker(serve::WorkerArgs),
     /// Migrate, check and copy the store
     #[command(subcommand)]
-    Store(store::Store),
+    Store(store::StoreCommand),
     /// Serve tools over MCP to the agent that starts it, for that agent's run (internal)
     Mcp,
     /// Run an example plan in a scratch repository
@@ -121,33 +121,33 @@ pub(crate) enum Command {
     Man(manual::Man),
 }
 
-impl Command {
+impl CliCommand {
     /// Returns the command's words, such as `plan show`, for the envelope.
     pub(crate) fn words(&self) -> String {
         let (group, verb) = match self {
-            Command::Run(_) => ("run", None),
-            Command::Project(project) => ("project", Some(project.verb())),
-            Command::Action(action) => ("action", Some(action.verb())),
-            Command::Invariant(invariant) => ("invariant", Some(invariant.verb())),
-            Command::Agent(agent) => ("agent", Some(agent.verb())),
-            Command::Plan(plan) => ("plan", Some(plan.verb())),
-            Command::Decision(decision) => ("decision", Some(decision.verb())),
-            Command::Changeset(changeset) => ("changeset", Some(changeset.verb())),
-            Command::Checkpoint(checkpoint) => ("checkpoint", Some(checkpoint.verb())),
-            Command::Lock(lock) => ("lock", Some(lock.verb())),
-            Command::Backup(backup) => ("backup", Some(backup.verb())),
-            Command::Token(token) => ("token", Some(token.verb())),
-            Command::Events(_) => ("events", None),
-            Command::Doctor(_) => ("doctor", None),
-            Command::Gc(_) => ("gc", None),
-            Command::Serve(_) => ("serve", None),
-            Command::Worker(_) => ("worker", None),
-            Command::Store(store) => ("store", Some(store.verb())),
-            Command::Mcp => ("mcp", None),
-            Command::Demo(_) => ("demo", None),
-            Command::Schema(_) => ("schema", None),
-            Command::Completions(_) => ("completions", None),
-            Command::Man(_) => ("man", None),
+            CliCommand::Run(_) => ("run", None),
+            CliCommand::Project(project) => ("project", Some(project.verb())),
+            CliCommand::Action(action) => ("action", Some(action.verb())),
+            CliCommand::Invariant(invariant) => ("invariant", Some(invariant.verb())),
+            CliCommand::Agent(agent) => ("agent", Some(agent.verb())),
+            CliCommand::Plan(plan) => ("plan", Some(plan.verb())),
+            CliCommand::Decision(decision) => ("decision", Some(decision.verb())),
+            CliCommand::Changeset(changeset) => ("changeset", Some(changeset.verb())),
+            CliCommand::Checkpoint(checkpoint) => ("checkpoint", Some(checkpoint.verb())),
+            CliCommand::Lock(lock) => ("lock", Some(lock.verb())),
+            CliCommand::Backup(backup) => ("backup", Some(backup.verb())),
+            CliCommand::Token(token) => ("token", Some(token.verb())),
+            CliCommand::Events(_) => ("events", None),
+            CliCommand::Doctor(_) => ("doctor", None),
+            CliCommand::Gc(_) => ("gc", None),
+            CliCommand::Serve(_) => ("serve", None),
+            CliCommand::Worker(_) => ("worker", None),
+            CliCommand::Store(store) => ("store", Some(store.verb())),
+            CliCommand::Mcp => ("mcp", None),
+            CliCommand::Demo(_) => ("demo", None),
+            CliCommand::Schema(_) => ("schema", None),
+            CliCommand::Completions(_) => ("completions", None),
+            CliCommand::Man(_) => ("man", None),
         };
         match verb {
             Some(verb) => format!("{group} {verb}"),

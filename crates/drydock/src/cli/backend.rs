@@ -6,12 +6,12 @@ use drydock_api::http::{Request, Response, StatusCode};
 use drydock_api::{BodyStream, BoxFuture, Bytes, HttpTransport, Phase, Problem, Transport, TransportError};
 
 use super::bearer;
-use crate::config::{Config, StorePlace};
+use crate::config::{Config, StoreLocation};
 use crate::local_token;
 
 /// How a call of [`Backend::drive`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Driven {
+pub(crate) enum DriveOutcome {
     /// The phase has settled; nothing is left to drive in this process.
     Over,
     /// The phase was postponed, e.g. by a rate limit. The caller drives it again when it is due.
@@ -25,7 +25,7 @@ pub(crate) trait Backend: Send + Sync {
     fn transport(&self) -> &dyn Transport;
 
     /// Drives this phase of the plan in this process until it settles. Returns none if a server drives plans.
-    fn drive(&self, plan: &str, phase: Phase) -> Option<BoxFuture<'static, Result<Driven, Problem>>>;
+    fn drive(&self, plan: &str, phase: Phase) -> Option<BoxFuture<'static, Result<DriveOutcome, Problem>>>;
 
     /// Holds a plan that this process drives until a person continues it. Called after the person stopped the
     /// command.
@@ -37,10 +37,10 @@ pub(crate) trait Backend: Send + Sync {
 
 /// Opens the engine on a store in this process.
 pub(crate) type OpenEmbedded =
-    fn(StorePlace, Config) -> BoxFuture<'static, Result<Box<dyn Backend>, Problem>>;
+    fn(StoreLocation, Config) -> BoxFuture<'static, Result<Box<dyn Backend>, Problem>>;
 
 /// A server at an address. It drives plans automatically, so there is nothing to shut down here.
-pub(crate) struct Server {
+pub(crate) struct RemoteBackend {
     remote: Mutex<HttpTransport>,
     renewal: Renewal,
 }
@@ -56,7 +56,7 @@ pub(crate) enum Renewal {
     Never,
 }
 
-impl Server {
+impl RemoteBackend {
     /// Returns the server behind this remote, which carries its token.
     pub(crate) fn new(remote: HttpTransport, renewal: Renewal) -> Self {
         Self { remote: Mutex::new(remote), renewal }
@@ -80,7 +80,7 @@ impl Server {
     }
 }
 
-impl Transport for Server {
+impl Transport for RemoteBackend {
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>> {
         Box::pin(async move {
             let remote = self.remote();
@@ -104,12 +104,12 @@ impl Transport for Server {
     }
 }
 
-impl Backend for Server {
+impl Backend for RemoteBackend {
     fn transport(&self) -> &dyn Transport {
         self
     }
 
-    fn drive(&self, _plan: &str, _phase: Phase) -> Option<BoxFuture<'static, Result<Driven, Problem>>> {
+    fn drive(&self, _plan: &str, _phase: Phase) -> Option<BoxFuture<'static, Result<DriveOutcome, Problem>>> {
         None
     }
 

@@ -3,13 +3,13 @@
 use clap::Subcommand;
 use drydock_api::{BackupQuery, DeleteBackup, OneBackup, PruneBackups, PrunedBackups, RestoreBackup, exit};
 
-use super::report::{Ending, Level, Outcome, Report};
-use super::session::Session;
+use super::report::{CliResult, Level, Report, ReportStatus};
+use super::session::Invocation;
 use crate::render;
 
 /// Subcommands of `drydock backup`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Backup {
+pub(crate) enum BackupCommand {
     /// List backups: refs that keep commits removed from a plan's branch
     List {
         /// Only backups of this plan
@@ -48,21 +48,21 @@ pub(crate) enum Backup {
     },
 }
 
-impl Backup {
+impl BackupCommand {
     pub(crate) fn verb(&self) -> &'static str {
         match self {
-            Backup::List { .. } => "list",
-            Backup::Show { .. } => "show",
-            Backup::Restore { .. } => "restore",
-            Backup::Prune { .. } => "prune",
+            BackupCommand::List { .. } => "list",
+            BackupCommand::Show { .. } => "show",
+            BackupCommand::Restore { .. } => "restore",
+            BackupCommand::Prune { .. } => "prune",
         }
     }
 }
 
-pub(crate) async fn run(session: &Session, command: Backup) -> Outcome {
+pub(crate) async fn run(session: &Invocation, command: BackupCommand) -> CliResult {
     let client = session.client();
     match command {
-        Backup::List { plan } => {
+        BackupCommand::List { plan } => {
             let backups = client.backups(&BackupQuery { plan }).await?;
             let text = render::backup::list(&backups.backups, session.now());
             let unseen = backups.unseen.clone();
@@ -70,25 +70,25 @@ pub(crate) async fn run(session: &Session, command: Backup) -> Outcome {
             if unseen.is_empty() {
                 return Ok(report.or_say("no backups"));
             }
-            let report = report.ending(Ending::Attention(exit::OK));
+            let report = report.ending(ReportStatus::Attention(exit::OK));
             Ok(unseen.iter().fold(report, |report, text| report.note(Level::Warn, text)))
         }
-        Backup::Show { name } => {
+        BackupCommand::Show { name } => {
             let backup = client.backup(&name).await?;
             let text = render::backup::show(&backup, session.now());
             Ok(Report::new(OneBackup { backup }, text))
         }
-        Backup::Restore { name, branch } => {
+        BackupCommand::Restore { name, branch } => {
             let restored = client.backup_restore(&name, &RestoreBackup { branch }).await?;
             let text = format!("{} is on the branch {}", restored.backup.commit, restored.branch);
             let next = Some(format!("git switch {}", restored.branch));
             Ok(Report::new(restored, text).go_on(Level::Info, next))
         }
-        Backup::Prune { names, plan, dry_run, discard: _ } if names.is_empty() => {
+        BackupCommand::Prune { names, plan, dry_run, discard: _ } if names.is_empty() => {
             let pruned = client.backup_prune(&PruneBackups { plan, dry_run }).await?;
             Ok(report(pruned, dry_run, session))
         }
-        Backup::Prune { names, discard, .. } => {
+        BackupCommand::Prune { names, discard, .. } => {
             let mut pruned = PrunedBackups { removed: Vec::new(), kept: Vec::new() };
             for name in names {
                 pruned.removed.push(client.backup_delete(&name, &DeleteBackup { discard }).await?);
@@ -98,7 +98,7 @@ pub(crate) async fn run(session: &Session, command: Backup) -> Outcome {
     }
 }
 
-fn report(pruned: PrunedBackups, dry_run: bool, session: &Session) -> Report {
+fn report(pruned: PrunedBackups, dry_run: bool, session: &Invocation) -> Report {
     let verb = if dry_run { "would remove" } else { "removed" };
     let said = format!("{verb} {}, kept {} that are still needed", pruned.removed.len(), pruned.kept.len());
     let text = render::backup::list(&pruned.removed, session.now());

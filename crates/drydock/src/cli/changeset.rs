@@ -3,13 +3,13 @@
 use clap::Subcommand;
 use drydock_api::{ChangesetQuery, OneChangeset};
 
-use super::report::{Outcome, Report};
-use super::session::Session;
+use super::report::{CliResult, Report};
+use super::session::Invocation;
 use crate::render;
 
 /// Subcommands of `drydock changeset`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Changeset {
+pub(crate) enum ChangesetCommand {
     /// List the changesets of a plan
     List {
         /// Plan id or unique prefix
@@ -22,24 +22,24 @@ pub(crate) enum Changeset {
     },
 }
 
-impl Changeset {
+impl ChangesetCommand {
     pub(crate) fn verb(&self) -> &'static str {
         match self {
-            Changeset::List { .. } => "list",
-            Changeset::Show { .. } => "show",
+            ChangesetCommand::List { .. } => "list",
+            ChangesetCommand::Show { .. } => "show",
         }
     }
 }
 
-pub(crate) async fn run(session: &Session, command: Changeset) -> Outcome {
+pub(crate) async fn run(session: &Invocation, command: ChangesetCommand) -> CliResult {
     let client = session.client();
     match command {
-        Changeset::List { plan } => {
+        ChangesetCommand::List { plan } => {
             let changesets = client.changesets(&ChangesetQuery { plan: Some(plan) }).await?;
             let text = render::changeset::list(&changesets.changesets);
             Ok(Report::new(changesets, text).or_say("no changesets"))
         }
-        Changeset::Show { id } => {
+        ChangesetCommand::Show { id } => {
             let changeset = client.changeset(&id).await?;
             let text = render::changeset::show(&changeset);
             Ok(Report::new(OneChangeset { changeset }, text))

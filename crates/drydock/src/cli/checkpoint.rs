@@ -2,13 +2,13 @@
 
 use clap::Subcommand;
 
-use super::report::{Outcome, Report};
-use super::session::Session;
+use super::report::{CliResult, Report};
+use super::session::Invocation;
 use crate::render;
 
 /// Subcommands of `drydock checkpoint`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Checkpoint {
+pub(crate) enum CheckpointCommand {
     /// List the checkpoints of a plan
     List {
         /// Plan id or unique prefix
@@ -16,16 +16,16 @@ pub(crate) enum Checkpoint {
     },
 }
 
-impl Checkpoint {
+impl CheckpointCommand {
     pub(crate) fn verb(&self) -> &'static str {
         match self {
-            Checkpoint::List { .. } => "list",
+            CheckpointCommand::List { .. } => "list",
         }
     }
 }
 
-pub(crate) async fn run(session: &Session, command: Checkpoint) -> Outcome {
-    let Checkpoint::List { plan } = command;
+pub(crate) async fn run(session: &Invocation, command: CheckpointCommand) -> CliResult {
+    let CheckpointCommand::List { plan } = command;
     let checkpoints = session.client().checkpoints(&plan).await?;
     let text = render::checkpoint::list(&checkpoints.checkpoints, session.now());
     Ok(Report::new(checkpoints, text).or_say("no checkpoints"))

@@ -8,7 +8,7 @@ use super::screen::Screen;
 
 /// A person's answer at a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum GateAnswer {
     Yes,
     No,
     /// Show the diff, then ask again.
@@ -16,7 +16,7 @@ pub(crate) enum Answer {
 }
 
 /// Asks a person. Anything but a clear yes counts as no.
-pub(crate) async fn ask(screen: &Screen, question: &str) -> Result<Answer, Box<Problem>> {
+pub(crate) async fn ask(screen: &Screen, question: &str) -> Result<GateAnswer, Box<Problem>> {
     screen.cry(&format!("{question} "));
     // Reading blocks, and the event loop must keep running to receive signals.
     let line = tokio::task::spawn_blocking(|| {
@@ -28,11 +28,11 @@ pub(crate) async fn ask(screen: &Screen, question: &str) -> Result<Answer, Box<P
     Ok(understood(&line.map_err(|error| failed(error.to_string()))?))
 }
 
-fn understood(line: &str) -> Answer {
+fn understood(line: &str) -> GateAnswer {
     match line.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Answer::Yes,
-        "d" | "diff" => Answer::Diff,
-        _ => Answer::No,
+        "y" | "yes" => GateAnswer::Yes,
+        "d" | "diff" => GateAnswer::Diff,
+        _ => GateAnswer::No,
     }
 }
 
@@ -43,12 +43,12 @@ mod tests {
     #[test]
     fn only_a_clear_yes_is_a_yes() {
         for (line, answer) in [
-            ("y\n", Answer::Yes),
-            ("YES\n", Answer::Yes),
-            ("d\n", Answer::Diff),
-            ("\n", Answer::No),
-            ("", Answer::No),
-            ("yo\n", Answer::No),
+            ("y\n", GateAnswer::Yes),
+            ("YES\n", GateAnswer::Yes),
+            ("d\n", GateAnswer::Diff),
+            ("\n", GateAnswer::No),
+            ("", GateAnswer::No),
+            ("yo\n", GateAnswer::No),
         ] {
             assert_eq!(understood(line), answer, "{line:?}");
         }

@@ -3,13 +3,13 @@
 use clap::{Subcommand, value_parser};
 use drydock_api::{DecisionQuery, OneDecision, RequestOptions, Resolve};
 
-use super::report::{Level, Outcome, Report};
-use super::session::Session;
+use super::report::{CliResult, Level, Report};
+use super::session::Invocation;
 use crate::render;
 
 /// Subcommands of `drydock decision`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Decision {
+pub(crate) enum DecisionCommand {
     /// List questions
     List {
         /// Only open questions
@@ -43,20 +43,20 @@ pub(crate) enum Decision {
     },
 }
 
-impl Decision {
+impl DecisionCommand {
     pub(crate) fn verb(&self) -> &'static str {
         match self {
-            Decision::List { .. } => "list",
-            Decision::Show { .. } => "show",
-            Decision::Resolve { .. } => "resolve",
+            DecisionCommand::List { .. } => "list",
+            DecisionCommand::Show { .. } => "show",
+            DecisionCommand::Resolve { .. } => "resolve",
         }
     }
 }
 
-pub(crate) async fn run(session: &Session, command: Decision) -> Outcome {
+pub(crate) async fn run(session: &Invocation, command: DecisionCommand) -> CliResult {
     let client = session.client();
     match command {
-        Decision::List { open, plan, limit, after } => {
+        DecisionCommand::List { open, plan, limit, after } => {
             let query =
                 DecisionQuery { open: open.then_some(true), plan, limit, after, ..DecisionQuery::default() };
             let decisions = client.decisions(&query).await?;
@@ -65,12 +65,12 @@ pub(crate) async fn run(session: &Session, command: Decision) -> Outcome {
             let nothing = if open { "no open decisions" } else { "no decisions" };
             Ok(Report::new(decisions, text).or_say(nothing).or_more(next))
         }
-        Decision::Show { id } => {
+        DecisionCommand::Show { id } => {
             let decision = client.decision(&id).await?;
             let text = render::decision::show(&decision, session.now());
             Ok(Report::new(OneDecision { decision }, text))
         }
-        Decision::Resolve { id, option, note } => {
+        DecisionCommand::Resolve { id, option, note } => {
             let resolved =
                 client.decision_resolve(&id, &Resolve { option, note }, &RequestOptions::default()).await?;
             let text = render::plan::line(&resolved.plan);

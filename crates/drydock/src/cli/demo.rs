@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::report::{Outcome, Report};
+use super::report::{CliResult, Report};
 use super::screen::Screen;
 use crate::demo;
 
@@ -10,7 +10,7 @@ use crate::demo;
 #[derive(Debug, Args)]
 pub(crate) struct Demo {}
 
-pub(crate) async fn run(screen: &Screen, _args: Demo) -> Outcome {
+pub(crate) async fn run(screen: &Screen, _args: Demo) -> CliResult {
     let mut said = Ok(());
     let mut say = |line: String| {
         if !screen.is_json()

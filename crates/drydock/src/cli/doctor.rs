@@ -3,15 +3,15 @@
 use clap::Args;
 use drydock_api::{CheckStatus, Code, OneDoctor, Problem, exit};
 
-use super::report::{Ending, Outcome, Report};
-use super::session::Session;
+use super::report::{CliResult, Report, ReportStatus};
+use super::session::Invocation;
 use crate::render;
 
 /// Arguments of `drydock doctor`.
 #[derive(Debug, Args)]
-pub(crate) struct Doctor {}
+pub(crate) struct DoctorArgs {}
 
-pub(crate) async fn run(session: &Session, _args: Doctor) -> Outcome {
+pub(crate) async fn run(session: &Invocation, _args: DoctorArgs) -> CliResult {
     let doctor = session.client().doctor().await?;
     let text = render::doctor::report(&doctor);
     let broken: Vec<_> = doctor
@@ -23,12 +23,12 @@ pub(crate) async fn run(session: &Session, _args: Doctor) -> Outcome {
     let warned =
         doctor.stale_locks > 0 || doctor.checks.iter().any(|check| check.status == CheckStatus::Warn);
     let ending = if broken.is_empty() && warned {
-        Ending::Attention(exit::OK)
+        ReportStatus::Attention(exit::OK)
     } else if broken.is_empty() {
-        Ending::Done
+        ReportStatus::Done
     } else {
         let text = format!("checks failed: {}", broken.join(", "));
-        Ending::Failed(Box::new(Problem::new(Code::Unhealthy, text).hint("see the lines above")))
+        ReportStatus::Failed(Box::new(Problem::new(Code::Unhealthy, text).hint("see the lines above")))
     };
     Ok(Report::new(OneDoctor { doctor }, text).ending(ending))
 }

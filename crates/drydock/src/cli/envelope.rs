@@ -4,7 +4,7 @@ use drydock_api::Problem;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::report::{Ending, Note, Outcome};
+use super::report::{CliResult, ReportMessage, ReportStatus};
 
 /// When a command started and how long it took.
 #[derive(Debug, Clone, Serialize)]
@@ -19,7 +19,7 @@ struct Envelope<'a> {
     status: &'static str,
     exit_code: u8,
     data: &'a Value,
-    messages: &'a [Note],
+    messages: &'a [ReportMessage],
     timing: Timing,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Error<'a>>,
@@ -34,13 +34,13 @@ struct Error<'a> {
 }
 
 /// Returns the envelope as one line of JSON.
-pub(crate) fn line(command: &str, outcome: &Outcome, timing: Timing) -> String {
+pub(crate) fn line(command: &str, outcome: &CliResult, timing: Timing) -> String {
     let envelope = match outcome {
         Ok(report) => {
             let (status, error) = match &report.ending {
-                Ending::Done => ("ok", None),
-                Ending::Attention(_) => ("warn", None),
-                Ending::Failed(problem) => ("error", Some(error(problem))),
+                ReportStatus::Done => ("ok", None),
+                ReportStatus::Attention(_) => ("warn", None),
+                ReportStatus::Failed(problem) => ("error", Some(error(problem))),
             };
             let (data, messages) = (&report.data, report.notes.as_slice());
             Envelope { command, status, exit_code: report.exit_code(), data, messages, timing, error }
@@ -71,7 +71,7 @@ mod tests {
     use drydock_api::Code;
     use serde_json::json;
 
-    fn written(outcome: Outcome) -> Value {
+    fn written(outcome: CliResult) -> Value {
         let timing = Timing { started: "2026-03-10T12:00:00Z".into(), duration_ms: 5 };
         serde_json::from_str(&line("plan list", &outcome, timing)).unwrap()
     }
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_needs_a_person_is_a_warning_with_its_exit_code() {
-        let envelope = written(Ok(Report::new(json!({}), "").ending(Ending::Attention(6))));
+        let envelope = written(Ok(Report::new(json!({}), "").ending(ReportStatus::Attention(6))));
         assert_eq!((&envelope["status"], &envelope["exit_code"]), (&json!("warn"), &json!(6)));
         assert_eq!(envelope.get("error"), None);
     }

@@ -7,9 +7,9 @@ use clap::{Args, value_parser};
 use drydock_api::{ClientError, Event, EventQuery, EventStream, Events, FeedEnd, Problem, StreamItem};
 use serde_json::json;
 
-use super::report::{Level, Outcome, Report};
-use super::screen::Reader;
-use super::session::Session;
+use super::report::{CliResult, Level, Report};
+use super::screen::StdoutState;
+use super::session::Invocation;
 use crate::render;
 
 /// Delay between attempts to reconnect to a server, and the maximum number of attempts.
@@ -34,12 +34,12 @@ pub(crate) struct EventsArgs {
     pub(crate) follow: bool,
 }
 
-pub(crate) async fn run(session: &Session, args: EventsArgs) -> Outcome {
+pub(crate) async fn run(session: &Invocation, args: EventsArgs) -> CliResult {
     of(session, None, args).await
 }
 
 /// Reads the feed of one plan or of all plans.
-pub(crate) async fn of(session: &Session, plan: Option<String>, args: EventsArgs) -> Outcome {
+pub(crate) async fn of(session: &Invocation, plan: Option<String>, args: EventsArgs) -> CliResult {
     if args.follow {
         return stream(session, plan, args).await;
     }
@@ -68,7 +68,7 @@ pub(crate) fn ended(end: FeedEnd) -> String {
     format!("the feed ends at event {ends_at}, before {after} (was the store restored from a backup?)")
 }
 
-async fn stream(session: &Session, plan: Option<String>, args: EventsArgs) -> Outcome {
+async fn stream(session: &Invocation, plan: Option<String>, args: EventsArgs) -> CliResult {
     let mut query = EventQuery { after: Some(args.after), plan, kind: args.kind, ..EventQuery::default() };
     let mut stream = session.client().events_follow(&query).await?;
     loop {
@@ -80,7 +80,7 @@ async fn stream(session: &Session, plan: Option<String>, args: EventsArgs) -> Ou
             }
             Ok(Some(StreamItem::Event(event))) => {
                 query.after = Some(event.seq);
-                if print(session, &[event])? == Reader::Gone {
+                if print(session, &[event])? == StdoutState::Gone {
                     return Ok(Report::new(json!({ "after": query.after }), ""));
                 }
             }
@@ -97,7 +97,7 @@ async fn stream(session: &Session, plan: Option<String>, args: EventsArgs) -> Ou
 
 /// Reconnects after a broken connection and continues after the last event received, also if the server was
 /// restarted.
-async fn again(session: &Session, query: &EventQuery) -> Result<EventStream, Box<Problem>> {
+async fn again(session: &Invocation, query: &EventQuery) -> Result<EventStream, Box<Problem>> {
     let mut tries = 1;
     loop {
         tokio::time::sleep(COME_BACK_AFTER).await;
@@ -119,7 +119,7 @@ pub(crate) async fn breathe(seen: &[Event]) {
 }
 
 /// Prints events as they arrive.
-pub(crate) fn print(session: &Session, events: &[Event]) -> Result<Reader, Box<Problem>> {
+pub(crate) fn print(session: &Invocation, events: &[Event]) -> Result<StdoutState, Box<Problem>> {
     let screen = session.screen();
     for event in events {
         let reader = if screen.is_json() {
@@ -127,9 +127,9 @@ pub(crate) fn print(session: &Session, events: &[Event]) -> Result<Reader, Box<P
         } else {
             screen.print(&render::event::lines(event))?
         };
-        if reader == Reader::Gone {
-            return Ok(Reader::Gone);
+        if reader == StdoutState::Gone {
+            return Ok(StdoutState::Gone);
         }
     }
-    Ok(Reader::Listening)
+    Ok(StdoutState::Listening)
 }

@@ -9,11 +9,11 @@ use drydock_api::{
 };
 use jiff::Timestamp;
 
-use super::backend::Driven;
+use super::backend::DriveOutcome;
 use super::events;
 use super::outcome;
-use super::progress::Progress;
-use super::session::{Driver, Driving, Session};
+use super::progress::ProgressDisplay;
+use super::session::{Driver, FollowedPlan, Invocation};
 use super::tail::Tail;
 use crate::render;
 use crate::render::event::sentence;
@@ -34,7 +34,7 @@ const REMOTE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// When to stop following a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Until {
+pub(crate) enum FollowUntil {
     /// This phase has ended, or a later one has started.
     Settled(Phase),
     /// Nothing continues automatically. An end after which the profile continues without a gate does not count.
@@ -43,23 +43,23 @@ pub(crate) enum Until {
 
 /// Reads the feed of one plan. It starts from a position taken before the plan is moved, so every event it returns is
 /// new. When the plan is moved again, it continues after the last event.
-pub(crate) struct Feed<'s> {
-    session: &'s Session,
+pub(crate) struct PlanFeed<'s> {
+    session: &'s Invocation,
     after: i64,
     tail: Tail<'s>,
     /// When the plan started to wait for its remote.
     away_since: Option<Instant>,
 }
 
-impl<'s> Feed<'s> {
+impl<'s> PlanFeed<'s> {
     /// Starts at the current end of a plan's feed.
-    pub(crate) async fn from_here(session: &'s Session, plan: &str) -> Result<Self, Box<Problem>> {
+    pub(crate) async fn from_here(session: &'s Invocation, plan: &str) -> Result<Self, Box<Problem>> {
         let after = session.client().events_last(plan).await?;
         Ok(Self { session, after, tail: Tail::new(session), away_since: None })
     }
 
     /// Returns the feed of a plan that was just created, from its first event.
-    pub(crate) fn from_start(session: &'s Session) -> Self {
+    pub(crate) fn from_start(session: &'s Invocation) -> Self {
         Self { session, after: 0, tail: Tail::new(session), away_since: None }
     }
 
@@ -97,26 +97,26 @@ impl<'s> Feed<'s> {
     pub(crate) async fn follow(
         &mut self,
         plan: Plan,
-        until: Until,
+        until: FollowUntil,
         resume: &str,
     ) -> Result<Plan, Box<Problem>> {
-        if until != Until::Resting && is_over(&plan, until) {
+        if until != FollowUntil::Resting && is_over(&plan, until) {
             return Ok(plan);
         }
         self.tail.join(&plan);
         let session = self.session;
-        let progress = Progress::begin(session.screen(), plan.phase);
+        let progress = ProgressDisplay::begin(session.screen(), plan.phase);
         let by = session.driver();
-        session.set_driving(Some(Driving { plan: plan.id.clone(), by, resume: resume.to_owned() }));
+        session.set_driving(Some(FollowedPlan { plan: plan.id.clone(), by, resume: resume.to_owned() }));
         let followed = loop {
             session.driven_by(by);
             let Some(drive) = session.backend().drive(&plan.id, plan.phase) else {
                 break self.while_served(&plan.id, until, &progress).await;
             };
             let due = match self.while_driving(&plan.id, drive, &progress).await {
-                Ok((plan, Driven::Postponed)) => self.until_due(plan, until, &progress).await,
-                Ok((plan, Driven::ByWorker)) => self.until_free(plan, until, &progress).await,
-                Ok((plan, Driven::Over)) => break Ok(plan),
+                Ok((plan, DriveOutcome::Postponed)) => self.until_due(plan, until, &progress).await,
+                Ok((plan, DriveOutcome::ByWorker)) => self.until_free(plan, until, &progress).await,
+                Ok((plan, DriveOutcome::Over)) => break Ok(plan),
                 Err(problem) => break Err(problem),
             };
             match due {
@@ -133,9 +133,9 @@ impl<'s> Feed<'s> {
     async fn while_driving(
         &mut self,
         plan: &str,
-        drive: impl Future<Output = Result<Driven, Problem>>,
-        progress: &Progress<'_>,
-    ) -> Result<(Plan, Driven), Box<Problem>> {
+        drive: impl Future<Output = Result<DriveOutcome, Problem>>,
+        progress: &ProgressDisplay<'_>,
+    ) -> Result<(Plan, DriveOutcome), Box<Problem>> {
         let mut drive = pin!(drive);
         loop {
             let driven = tokio::select! {
@@ -160,8 +160,8 @@ impl<'s> Feed<'s> {
     async fn until_due(
         &mut self,
         mut plan: Plan,
-        until: Until,
-        progress: &Progress<'_>,
+        until: FollowUntil,
+        progress: &ProgressDisplay<'_>,
     ) -> Result<Due, Box<Problem>> {
         self.session.driven_by(Driver::Waiting);
         while plan.state == State::Queued {
@@ -180,8 +180,8 @@ impl<'s> Feed<'s> {
     async fn until_free(
         &mut self,
         mut plan: Plan,
-        until: Until,
-        progress: &Progress<'_>,
+        until: FollowUntil,
+        progress: &ProgressDisplay<'_>,
     ) -> Result<Due, Box<Problem>> {
         self.session.driven_by(Driver::Worker);
         loop {
@@ -205,8 +205,8 @@ impl<'s> Feed<'s> {
         &mut self,
         plan: &Plan,
         wait_ms: u64,
-        progress: &Progress<'_>,
-    ) -> Result<Look, Box<Problem>> {
+        progress: &ProgressDisplay<'_>,
+    ) -> Result<PlanPoll, Box<Problem>> {
         let look = self.look(&plan.id, wait_ms, progress).await;
         if let Some(interrupt) = self.session.interrupted() {
             return Err(interrupt.problem(Some(format!("drydock plan {} {}", plan.phase, plan.id))));
@@ -216,7 +216,12 @@ impl<'s> Feed<'s> {
 
     /// Prints new events of a plan and reads it again. Retries while the store or the server is unreachable, as the
     /// process that drives the plan does.
-    async fn look(&mut self, id: &str, wait_ms: u64, progress: &Progress<'_>) -> Result<Look, Box<Problem>> {
+    async fn look(
+        &mut self,
+        id: &str,
+        wait_ms: u64,
+        progress: &ProgressDisplay<'_>,
+    ) -> Result<PlanPoll, Box<Problem>> {
         let patience = Instant::now() + PATIENCE;
         loop {
             let problem = match self.look_once(id, wait_ms, progress).await {
@@ -236,8 +241,8 @@ impl<'s> Feed<'s> {
         &mut self,
         id: &str,
         wait_ms: u64,
-        progress: &Progress<'_>,
-    ) -> Result<Look, Box<Problem>> {
+        progress: &ProgressDisplay<'_>,
+    ) -> Result<PlanPoll, Box<Problem>> {
         let page = {
             let mut page = pin!(self.next_page(id, wait_ms));
             loop {
@@ -249,7 +254,7 @@ impl<'s> Feed<'s> {
         };
         let quiet = page.is_empty();
         let blocked = self.tell(id, page, progress).await;
-        Ok(Look { plan: self.session.client().plan(id).await?, quiet, blocked })
+        Ok(PlanPoll { plan: self.session.client().plan(id).await?, quiet, blocked })
     }
 
     /// Waits for events of a plan that this process drives. An error is ignored here because the drive reports it.
@@ -266,8 +271,8 @@ impl<'s> Feed<'s> {
     async fn while_served(
         &mut self,
         id: &str,
-        until: Until,
-        progress: &Progress<'_>,
+        until: FollowUntil,
+        progress: &ProgressDisplay<'_>,
     ) -> Result<Plan, Box<Problem>> {
         loop {
             let look = self.look(id, WAIT_SERVER_MS, progress).await?;
@@ -319,7 +324,7 @@ impl<'s> Feed<'s> {
     }
 
     /// Prints the events of a page, and returns what blocked the plan, if anything.
-    async fn tell(&mut self, plan: &str, page: Vec<Event>, progress: &Progress<'_>) -> Option<String> {
+    async fn tell(&mut self, plan: &str, page: Vec<Event>, progress: &ProgressDisplay<'_>) -> Option<String> {
         let mut blocked = None;
         for event in page {
             self.after = event.seq;
@@ -335,7 +340,7 @@ impl<'s> Feed<'s> {
     }
 
     /// Prints the events that were committed together with the end of the phase.
-    async fn rest(&mut self, plan: &str, progress: &Progress<'_>) {
+    async fn rest(&mut self, plan: &str, progress: &ProgressDisplay<'_>) {
         while let Ok(page) = self.page(plan, 0).await {
             if page.is_empty() {
                 break;
@@ -347,7 +352,7 @@ impl<'s> Feed<'s> {
 }
 
 /// A plan and what one read of its feed returned.
-struct Look {
+struct PlanPoll {
     plan: Plan,
     /// True if no event was new.
     quiet: bool,
@@ -390,11 +395,11 @@ fn refuse_blocked(plan: &Plan, blocked: Option<String>) -> Result<(), Box<Proble
     Err(Box::new(problem.hint(format!("see `drydock plan why {}`", plan.id))))
 }
 
-fn is_over(plan: &Plan, until: Until) -> bool {
+fn is_over(plan: &Plan, until: FollowUntil) -> bool {
     let goes_on = plan.state == State::Complete && plan.gate.is_none();
     match until {
-        Until::Settled(asked) => plan.is_settled() || outcome::is_later(plan, asked),
-        Until::Resting => plan.is_settled() && !goes_on,
+        FollowUntil::Settled(asked) => plan.is_settled() || outcome::is_later(plan, asked),
+        FollowUntil::Resting => plan.is_settled() && !goes_on,
     }
 }
 
@@ -407,12 +412,12 @@ mod tests {
     #[test]
     fn an_end_that_the_profile_lets_pass_is_no_resting_place() {
         let mut complete = plan(Phase::Strategize, State::Complete);
-        assert!(is_over(&complete, Until::Settled(Phase::Strategize)));
-        assert!(!is_over(&complete, Until::Resting));
+        assert!(is_over(&complete, FollowUntil::Settled(Phase::Strategize)));
+        assert!(!is_over(&complete, FollowUntil::Resting));
         complete.gate = Some("dec-1".into());
-        assert!(is_over(&complete, Until::Resting));
-        assert!(!is_over(&plan(Phase::Execute, State::Processing), Until::Settled(Phase::Execute)));
-        assert!(is_over(&plan(Phase::Execute, State::Processing), Until::Settled(Phase::Strategize)));
-        assert!(is_over(&plan(Phase::Execute, State::Errored), Until::Resting));
+        assert!(is_over(&complete, FollowUntil::Resting));
+        assert!(!is_over(&plan(Phase::Execute, State::Processing), FollowUntil::Settled(Phase::Execute)));
+        assert!(is_over(&plan(Phase::Execute, State::Processing), FollowUntil::Settled(Phase::Strategize)));
+        assert!(is_over(&plan(Phase::Execute, State::Errored), FollowUntil::Resting));
     }
 }

@@ -3,8 +3,8 @@
 use clap::Args;
 use drydock_api::{GcRequest, OneGc};
 
-use super::report::{Outcome, Report};
-use super::session::Session;
+use super::report::{CliResult, Report};
+use super::session::Invocation;
 use crate::render;
 
 /// Arguments of `drydock gc`.
@@ -15,7 +15,7 @@ pub(crate) struct GcArgs {
     dry_run: bool,
 }
 
-pub(crate) async fn run(session: &Session, args: GcArgs) -> Outcome {
+pub(crate) async fn run(session: &Invocation, args: GcArgs) -> CliResult {
     let gc = session.client().gc(&GcRequest { dry_run: args.dry_run }).await?;
     let text = render::gc::report(&gc);
     Ok(Report::new(OneGc { gc }, text).or_say("nothing to remove"))

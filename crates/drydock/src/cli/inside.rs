@@ -5,107 +5,113 @@
 use drydock_agent::KEEPER;
 use drydock_api::{Code, Problem};
 
-use super::args::Command;
-use super::plan::Plan;
+use super::args::CliCommand;
+use super::plan::PlanCommand;
 use super::{action, agent, backup, decision, invariant, lock, project, store};
 
 /// Whether a command changes anything that others rely on.
-enum Deed {
+enum AgentAccess {
     Looks,
     Answers,
     Acts,
 }
 
 /// Refuses a command that changes something if it was started inside a run.
-pub(crate) fn refuse(command: &Command) -> Result<(), Box<Problem>> {
+pub(crate) fn refuse(command: &CliCommand) -> Result<(), Box<Problem>> {
     if std::env::var_os(KEEPER).is_none() {
         return Ok(());
     }
     let text = match deed(command) {
-        Deed::Looks => return Ok(()),
-        Deed::Answers => "agents cannot answer decisions".to_owned(),
-        Deed::Acts => format!("agents cannot run `drydock {}`", command.words()),
+        AgentAccess::Looks => return Ok(()),
+        AgentAccess::Answers => "agents cannot answer decisions".to_owned(),
+        AgentAccess::Acts => format!("agents cannot run `drydock {}`", command.words()),
     };
     let hint = "ask a person: send a message of kind `ask`";
     Err(Box::new(Problem::new(Code::Forbidden, text).hint(hint)))
 }
 
 /// Classifies every command explicitly, so that a new command does not compile until it is classified.
-fn deed(command: &Command) -> Deed {
+fn deed(command: &CliCommand) -> AgentAccess {
     match command {
-        Command::Run(_) | Command::Gc(_) | Command::Serve(_) | Command::Worker(_) | Command::Token(_) => {
-            Deed::Acts
-        }
-        Command::Changeset(_)
-        | Command::Checkpoint(_)
-        | Command::Events(_)
-        | Command::Doctor(_)
-        | Command::Schema(_)
-        | Command::Completions(_)
-        | Command::Man(_) => Deed::Looks,
+        CliCommand::Run(_)
+        | CliCommand::Gc(_)
+        | CliCommand::Serve(_)
+        | CliCommand::Worker(_)
+        | CliCommand::Token(_) => AgentAccess::Acts,
+        CliCommand::Changeset(_)
+        | CliCommand::Checkpoint(_)
+        | CliCommand::Events(_)
+        | CliCommand::Doctor(_)
+        | CliCommand::Schema(_)
+        | CliCommand::Completions(_)
+        | CliCommand::Man(_) => AgentAccess::Looks,
         // It acts for its own run only and has no way to answer a decision.
-        Command::Mcp => Deed::Looks,
+        CliCommand::Mcp => AgentAccess::Looks,
         // It uses a store of its own, which it creates and removes.
-        Command::Demo(_) => Deed::Looks,
-        Command::Project(command) => match command {
-            project::Project::List | project::Project::Show { .. } => Deed::Looks,
-            project::Project::Add { .. } | project::Project::Remove { .. } => Deed::Acts,
+        CliCommand::Demo(_) => AgentAccess::Looks,
+        CliCommand::Project(command) => match command {
+            project::ProjectCommand::List | project::ProjectCommand::Show { .. } => AgentAccess::Looks,
+            project::ProjectCommand::Add { .. } | project::ProjectCommand::Remove { .. } => AgentAccess::Acts,
         },
-        Command::Action(command) => match command {
-            action::Action::List | action::Action::Show { .. } => Deed::Looks,
-            action::Action::Create { .. } | action::Action::Remove { .. } => Deed::Acts,
+        CliCommand::Action(command) => match command {
+            action::ActionCommand::List | action::ActionCommand::Show { .. } => AgentAccess::Looks,
+            action::ActionCommand::Create { .. } | action::ActionCommand::Remove { .. } => AgentAccess::Acts,
         },
-        Command::Invariant(command) => match command {
-            invariant::Invariant::List { .. } => Deed::Looks,
-            invariant::Invariant::Add(_) | invariant::Invariant::Remove { .. } => Deed::Acts,
+        CliCommand::Invariant(command) => match command {
+            invariant::InvariantCommand::List { .. } => AgentAccess::Looks,
+            invariant::InvariantCommand::Add(_) | invariant::InvariantCommand::Remove { .. } => {
+                AgentAccess::Acts
+            }
         },
-        Command::Agent(command) => match command {
-            agent::Agent::List => Deed::Looks,
-            agent::Agent::Check { .. } => Deed::Acts,
+        CliCommand::Agent(command) => match command {
+            agent::AgentCommand::List => AgentAccess::Looks,
+            agent::AgentCommand::Check { .. } => AgentAccess::Acts,
         },
-        Command::Decision(command) => match command {
-            decision::Decision::List { .. } | decision::Decision::Show { .. } => Deed::Looks,
-            decision::Decision::Resolve { .. } => Deed::Answers,
+        CliCommand::Decision(command) => match command {
+            decision::DecisionCommand::List { .. } | decision::DecisionCommand::Show { .. } => {
+                AgentAccess::Looks
+            }
+            decision::DecisionCommand::Resolve { .. } => AgentAccess::Answers,
         },
-        Command::Lock(command) => match command {
-            lock::Lock::List => Deed::Looks,
-            lock::Lock::Break { .. } => Deed::Acts,
+        CliCommand::Lock(command) => match command {
+            lock::LockCommand::List => AgentAccess::Looks,
+            lock::LockCommand::Break { .. } => AgentAccess::Acts,
         },
-        Command::Backup(command) => match command {
-            backup::Backup::List { .. } | backup::Backup::Show { .. } => Deed::Looks,
-            backup::Backup::Restore { .. } | backup::Backup::Prune { .. } => Deed::Acts,
+        CliCommand::Backup(command) => match command {
+            backup::BackupCommand::List { .. } | backup::BackupCommand::Show { .. } => AgentAccess::Looks,
+            backup::BackupCommand::Restore { .. } | backup::BackupCommand::Prune { .. } => AgentAccess::Acts,
         },
-        Command::Store(command) => match command {
-            store::Store::Check | store::Store::Backup { .. } => Deed::Looks,
-            store::Store::Migrate => Deed::Acts,
+        CliCommand::Store(command) => match command {
+            store::StoreCommand::Check | store::StoreCommand::Backup { .. } => AgentAccess::Looks,
+            store::StoreCommand::Migrate => AgentAccess::Acts,
         },
-        Command::Plan(plan) => of_plan(plan),
+        CliCommand::Plan(plan) => of_plan(plan),
     }
 }
 
-fn of_plan(plan: &Plan) -> Deed {
+fn of_plan(plan: &PlanCommand) -> AgentAccess {
     match plan {
-        Plan::List(_)
-        | Plan::Show(_)
-        | Plan::Tree(_)
-        | Plan::Explain(_)
-        | Plan::Diff(_)
-        | Plan::Events { .. }
-        | Plan::Log(_)
-        | Plan::Watch(_)
-        | Plan::Why(_) => Deed::Looks,
-        Plan::Use(_)
-        | Plan::Strategize(_)
-        | Plan::Execute(_)
-        | Plan::Apply(_)
-        | Plan::Cancel(_)
-        | Plan::Retry(_)
-        | Plan::Accept(_)
-        | Plan::Revert(_)
-        | Plan::Prompt(_)
-        | Plan::Rollback(_)
-        | Plan::Takeover(_)
-        | Plan::Sync(_)
-        | Plan::Adopt(_) => Deed::Acts,
+        PlanCommand::List(_)
+        | PlanCommand::Show(_)
+        | PlanCommand::Tree(_)
+        | PlanCommand::Explain(_)
+        | PlanCommand::Diff(_)
+        | PlanCommand::Events { .. }
+        | PlanCommand::Log(_)
+        | PlanCommand::Watch(_)
+        | PlanCommand::Why(_) => AgentAccess::Looks,
+        PlanCommand::Use(_)
+        | PlanCommand::Strategize(_)
+        | PlanCommand::Execute(_)
+        | PlanCommand::Apply(_)
+        | PlanCommand::Cancel(_)
+        | PlanCommand::Retry(_)
+        | PlanCommand::Accept(_)
+        | PlanCommand::Revert(_)
+        | PlanCommand::Prompt(_)
+        | PlanCommand::Rollback(_)
+        | PlanCommand::Takeover(_)
+        | PlanCommand::Sync(_)
+        | PlanCommand::Adopt(_) => AgentAccess::Acts,
     }
 }

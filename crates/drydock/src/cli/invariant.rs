@@ -5,16 +5,16 @@ use drydock_api::{InvariantQuery, NewInvariant, OneInvariant, Phase, ScopeQuery}
 use drydock_engine::{RuleFact, rule_facts};
 use serde_json::json;
 
-use super::report::{Level, Outcome, Report};
-use super::session::Session;
+use super::report::{CliResult, Level, Report};
+use super::session::Invocation;
 use crate::render;
 
 /// Subcommands of `drydock invariant`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Invariant {
+pub(crate) enum InvariantCommand {
     /// Add a rule
     #[command(after_help = facts())]
-    Add(Add),
+    Add(InvariantAddArgs),
     /// List rules
     List {
         /// Only rules that apply to this plan, one per name
@@ -33,7 +33,7 @@ pub(crate) enum Invariant {
 
 /// Arguments of `drydock invariant add`.
 #[derive(Debug, Args)]
-pub(crate) struct Add {
+pub(crate) struct InvariantAddArgs {
     /// Rule name
     name: String,
     #[command(flatten)]
@@ -64,12 +64,12 @@ pub(crate) struct RuleArgs {
     text: Option<String>,
 }
 
-impl Invariant {
+impl InvariantCommand {
     pub(crate) fn verb(&self) -> &'static str {
         match self {
-            Invariant::Add(_) => "add",
-            Invariant::List { .. } => "list",
-            Invariant::Remove { .. } => "remove",
+            InvariantCommand::Add(_) => "add",
+            InvariantCommand::List { .. } => "list",
+            InvariantCommand::Remove { .. } => "remove",
         }
     }
 }
@@ -88,10 +88,10 @@ fn facts() -> String {
     )
 }
 
-pub(crate) async fn run(session: &Session, command: Invariant) -> Outcome {
+pub(crate) async fn run(session: &Invocation, command: InvariantCommand) -> CliResult {
     let client = session.client();
     match command {
-        Invariant::Add(add) => {
+        InvariantCommand::Add(add) => {
             let RuleArgs { cel, command, text } = add.rule;
             let new = NewInvariant {
                 name: add.name,
@@ -106,12 +106,12 @@ pub(crate) async fn run(session: &Session, command: Invariant) -> Outcome {
             let text = render::invariant::list(std::slice::from_ref(&invariant));
             Ok(Report::new(OneInvariant { invariant }, text))
         }
-        Invariant::List { effective } => {
+        InvariantCommand::List { effective } => {
             let invariants = client.invariants(&InvariantQuery { effective }).await?;
             let text = render::invariant::list(&invariants.invariants);
             Ok(Report::new(invariants, text).or_say("no invariants"))
         }
-        Invariant::Remove { name, scope } => {
+        InvariantCommand::Remove { name, scope } => {
             client.invariant_remove(&name, &ScopeQuery { scope }).await?;
             Ok(Report::new(json!({ "removed": name }), "")
                 .note(Level::Info, format!("removed invariant {name}")))

@@ -3,13 +3,13 @@
 use clap::Subcommand;
 use drydock_api::OneLock;
 
-use super::report::{Level, Outcome, Report};
-use super::session::Session;
+use super::report::{CliResult, Level, Report};
+use super::session::Invocation;
 use crate::render;
 
 /// Subcommands of `drydock lock`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Lock {
+pub(crate) enum LockCommand {
     /// List locks
     List,
     /// Break a lock; its holder can no longer commit
@@ -22,24 +22,24 @@ pub(crate) enum Lock {
     },
 }
 
-impl Lock {
+impl LockCommand {
     pub(crate) fn verb(&self) -> &'static str {
         match self {
-            Lock::List => "list",
-            Lock::Break { .. } => "break",
+            LockCommand::List => "list",
+            LockCommand::Break { .. } => "break",
         }
     }
 }
 
-pub(crate) async fn run(session: &Session, command: Lock) -> Outcome {
+pub(crate) async fn run(session: &Invocation, command: LockCommand) -> CliResult {
     let client = session.client();
     match command {
-        Lock::List => {
+        LockCommand::List => {
             let locks = client.locks().await?;
             let text = render::lock::list(&locks.locks, session.now());
             Ok(Report::new(locks, text).or_say("no locks are held"))
         }
-        Lock::Break { id, reason } => {
+        LockCommand::Break { id, reason } => {
             let lock = client.lock_break(&id, reason).await?;
             let said = format!("broke the lock of {} {}, held by {}", lock.scope, lock.key, lock.owner);
             let text = render::lock::list(std::slice::from_ref(&lock), session.now());

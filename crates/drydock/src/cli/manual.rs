@@ -9,7 +9,7 @@ use drydock_api::{Code, Problem};
 use serde_json::json;
 
 use super::args::Cli;
-use super::report::{Outcome, Report};
+use super::report::{CliResult, Report};
 
 /// Arguments of `drydock completions`.
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ pub(crate) struct Man {
     dir: Option<PathBuf>,
 }
 
-pub(crate) fn completions(args: &Completions) -> Outcome {
+pub(crate) fn completions(args: &Completions) -> CliResult {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "drydock", &mut script);
     let script = String::from_utf8_lossy(&script).into_owned();
@@ -34,7 +34,7 @@ pub(crate) fn completions(args: &Completions) -> Outcome {
 }
 
 /// Returns the manual page, or writes all pages into a directory.
-pub(crate) fn man(args: &Man) -> Outcome {
+pub(crate) fn man(args: &Man) -> CliResult {
     let failed = |error: io::Error| {
         let text = match &args.dir {
             Some(dir) => format!("could not write the manual into {}: {error}", dir.display()),

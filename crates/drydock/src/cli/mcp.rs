@@ -5,10 +5,10 @@ use drydock_api::{Code, Problem};
 use drydock_domain::told;
 use serde_json::json;
 
-use super::report::{Outcome, Report};
+use super::report::{CliResult, Report};
 
 /// Serves the agent on stdin and stdout until the agent or its run has ended.
-pub(crate) async fn run() -> Outcome {
+pub(crate) async fn run() -> CliResult {
     match serve_mcp(tokio::io::stdin(), tokio::io::stdout()).await {
         // Stdout belongs to the agent's protocol, so the report prints nothing.
         Ok(()) => Ok(Report::new(json!({}), String::new())),

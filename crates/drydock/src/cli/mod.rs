@@ -42,6 +42,6 @@ mod store;
 mod tail;
 mod token;
 
-pub(crate) use backend::{Backend, Driven};
+pub(crate) use backend::{Backend, DriveOutcome};
 pub(crate) use interrupt::Interrupts;
 pub(crate) use start::main;

@@ -2,7 +2,7 @@
 
 use drydock_api::{Code, OnePlan, Phase, Plan, Problem, State, exit};
 
-use super::report::{Ending, Level, Report};
+use super::report::{Level, Report, ReportStatus};
 use crate::render;
 use crate::render::next::go_on;
 
@@ -11,21 +11,21 @@ pub(crate) fn of_move(plan: Plan, asked: Phase) -> Report {
     let ending = ending(&plan, asked);
     let text = match ending {
         // The error contains the reason; print it once.
-        Ending::Failed(_) => render::plan::place(&plan),
-        Ending::Done | Ending::Attention(_) => render::plan::line(&plan),
+        ReportStatus::Failed(_) => render::plan::place(&plan),
+        ReportStatus::Done | ReportStatus::Attention(_) => render::plan::line(&plan),
     };
     let next = render::next::command(&plan);
     let level = match ending {
-        Ending::Attention(_) => Level::Warn,
-        Ending::Done | Ending::Failed(_) => Level::Info,
+        ReportStatus::Attention(_) => Level::Warn,
+        ReportStatus::Done | ReportStatus::Failed(_) => Level::Info,
     };
     // The hint of the failure contains the next step.
-    let next = next.filter(|_| !matches!(ending, Ending::Failed(_)));
+    let next = next.filter(|_| !matches!(ending, ReportStatus::Failed(_)));
     let warning = plan.landing_warning.clone();
     let report = Report::new(OnePlan { plan }, text).ending(ending).go_on(level, next);
     match warning {
-        Some(warning) if matches!(report.ending, Ending::Done) => {
-            report.note(Level::Warn, warning).ending(Ending::Attention(exit::OK))
+        Some(warning) if matches!(report.ending, ReportStatus::Done) => {
+            report.note(Level::Warn, warning).ending(ReportStatus::Attention(exit::OK))
         }
         Some(warning) => report.note(Level::Warn, warning),
         None => report,
@@ -74,23 +74,23 @@ pub(crate) fn is_later(plan: &Plan, asked: Phase) -> bool {
     place(plan.phase) > place(asked)
 }
 
-fn ending(plan: &Plan, asked: Phase) -> Ending {
+fn ending(plan: &Plan, asked: Phase) -> ReportStatus {
     let later = is_later(plan, asked);
     let failed = |code, text: String| {
         let hint = match render::next::command(plan) {
             Some(next) => go_on(&next),
             None => format!("see `drydock plan show {}`; to try again, create a new plan", plan.id),
         };
-        Ending::Failed(Box::new(Problem::new(code, text).hint(hint).with("plan", plan.id.clone())))
+        ReportStatus::Failed(Box::new(Problem::new(code, text).hint(hint).with("plan", plan.id.clone())))
     };
     match plan.state {
         State::Cancelled => {
             let reason = plan.cancel_reason.as_deref().map(|reason| format!(": {reason}"));
             failed(Code::PlanCancelled, format!("{} was cancelled{}", plan.id, reason.unwrap_or_default()))
         }
-        _ if later => Ending::Done,
-        State::Complete | State::Applied => Ending::Done,
-        State::Waiting => Ending::Attention(exit::UNDECIDED),
+        _ if later => ReportStatus::Done,
+        State::Complete | State::Applied => ReportStatus::Done,
+        State::Waiting => ReportStatus::Attention(exit::UNDECIDED),
         State::Constrained => {
             let reasons = plan.constrained_by.join("; ");
             failed(Code::Constrained, format!("{} cannot land: {reasons}", plan.id))
@@ -103,7 +103,7 @@ fn ending(plan: &Plan, asked: Phase) -> Ending {
             let asked = plan.pending_decision.is_some();
             failed(code(class, asked), format!("{} of {} failed: {text}", plan.phase, plan.id))
         }
-        State::Queued | State::Processing => Ending::Failed(stopped(plan)),
+        State::Queued | State::Processing => ReportStatus::Failed(stopped(plan)),
     }
 }
 
@@ -166,9 +166,9 @@ mod tests {
             let report = of_move(ended, Phase::Execute);
             let code = report.exit_code();
             match report.ending {
-                Ending::Failed(problem) => assert!(problem.hint.is_some(), "{state}"),
-                Ending::Attention(_) => assert_eq!((code, report.notes.len()), (6, 1), "{state}"),
-                Ending::Done => assert_eq!(code, 0, "{state}"),
+                ReportStatus::Failed(problem) => assert!(problem.hint.is_some(), "{state}"),
+                ReportStatus::Attention(_) => assert_eq!((code, report.notes.len()), (6, 1), "{state}"),
+                ReportStatus::Done => assert_eq!(code, 0, "{state}"),
             }
         }
     }
@@ -194,7 +194,7 @@ mod tests {
         let report = of_move(failed, Phase::Execute);
         assert_eq!(report.exit_code(), 5);
         assert!(!report.text.contains("tests"), "{}", report.text);
-        let Ending::Failed(problem) = report.ending else { panic!("it failed") };
+        let ReportStatus::Failed(problem) = report.ending else { panic!("it failed") };
         assert!(problem.to_string().contains("tests"), "{problem}");
     }
 

@@ -14,14 +14,14 @@ use crate::render::style::{FAINT, paint, plain};
 const TICK: Duration = Duration::from_millis(120);
 
 /// Prints the progress of a plan.
-pub(crate) struct Progress<'s> {
+pub(crate) struct ProgressDisplay<'s> {
     screen: &'s Screen,
     spinner: Option<ProgressBar>,
     /// The last wait message, so that it is printed once.
     waits: RefCell<Option<String>>,
 }
 
-impl<'s> Progress<'s> {
+impl<'s> ProgressDisplay<'s> {
     /// Starts the output for a phase.
     pub(crate) fn begin(screen: &'s Screen, phase: Phase) -> Self {
         let spinner = match screen.remarks() {
@@ -82,7 +82,7 @@ impl<'s> Progress<'s> {
     }
 }
 
-impl Drop for Progress<'_> {
+impl Drop for ProgressDisplay<'_> {
     fn drop(&mut self) {
         self.end();
     }

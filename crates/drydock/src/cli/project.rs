@@ -6,13 +6,13 @@ use clap::Subcommand;
 use drydock_api::{Code, NewProject, NewValidation, OnDivergence, OneProject, Problem};
 use serde_json::json;
 
-use super::report::{Level, Outcome, Report};
-use super::session::Session;
+use super::report::{CliResult, Level, Report};
+use super::session::Invocation;
 use crate::render;
 
 /// Subcommands of `drydock project`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Project {
+pub(crate) enum ProjectCommand {
     /// Add a repository
     Add {
         /// Project name
@@ -47,21 +47,21 @@ pub(crate) enum Project {
     },
 }
 
-impl Project {
+impl ProjectCommand {
     pub(crate) fn verb(&self) -> &'static str {
         match self {
-            Project::Add { .. } => "add",
-            Project::List => "list",
-            Project::Show { .. } => "show",
-            Project::Remove { .. } => "remove",
+            ProjectCommand::Add { .. } => "add",
+            ProjectCommand::List => "list",
+            ProjectCommand::Show { .. } => "show",
+            ProjectCommand::Remove { .. } => "remove",
         }
     }
 }
 
-pub(crate) async fn run(session: &Session, command: Project) -> Outcome {
+pub(crate) async fn run(session: &Invocation, command: ProjectCommand) -> CliResult {
     let client = session.client();
     match command {
-        Project::Add { name, repo, target, remote, on_divergence, validation } => {
+        ProjectCommand::Add { name, repo, target, remote, on_divergence, validation } => {
             let validations = validation
                 .into_iter()
                 .map(|command| NewValidation { command, ..NewValidation::default() })
@@ -71,17 +71,17 @@ pub(crate) async fn run(session: &Session, command: Project) -> Outcome {
             let text = render::project::show(&project, session.now());
             Ok(Report::new(OneProject { project }, text))
         }
-        Project::List => {
+        ProjectCommand::List => {
             let projects = client.projects().await?;
             let text = render::project::list(&projects.projects);
             Ok(Report::new(projects, text).or_say("no projects; add one with `drydock project add`"))
         }
-        Project::Show { name } => {
+        ProjectCommand::Show { name } => {
             let project = client.project(&name).await?;
             let text = render::project::show(&project, session.now());
             Ok(Report::new(OneProject { project }, text))
         }
-        Project::Remove { name } => {
+        ProjectCommand::Remove { name } => {
             client.project_remove(&name).await?;
             let said = format!("removed project {name}; its repository was not changed");
             Ok(Report::new(json!({ "removed": name }), "").note(Level::Info, said))

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::render::next::go_on;
 
 /// A report, or a problem without data.
-pub(crate) type Outcome = Result<Report, Box<Problem>>;
+pub(crate) type CliResult = Result<Report, Box<Problem>>;
 
 /// The result of a command that has data.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,8 +19,8 @@ pub(crate) struct Report {
     /// The text for stdout.
     pub(crate) text: String,
     pub(crate) print: Print,
-    pub(crate) notes: Vec<Note>,
-    pub(crate) ending: Ending,
+    pub(crate) notes: Vec<ReportMessage>,
+    pub(crate) ending: ReportStatus,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) enum Print {
 
 /// A message beside the data: on stderr in text, in `messages` in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Note {
+pub(crate) struct ReportMessage {
     pub(crate) level: Level,
     pub(crate) text: String,
 }
@@ -48,7 +48,7 @@ pub(crate) enum Level {
 
 /// How a command with data ended.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Ending {
+pub(crate) enum ReportStatus {
     /// Successful.
     Done,
     /// A person should look; the command exits with this code.
@@ -61,7 +61,7 @@ impl Report {
     /// Returns a report of success.
     pub(crate) fn new(data: impl Serialize, text: impl Into<String>) -> Self {
         let data = serde_json::to_value(data).expect("wire values are maps, lists, text and numbers");
-        Self { data, text: text.into(), print: Print::Styled, notes: Vec::new(), ending: Ending::Done }
+        Self { data, text: text.into(), print: Print::Styled, notes: Vec::new(), ending: ReportStatus::Done }
     }
 
     /// Returns the text with a final line break.
@@ -75,7 +75,7 @@ impl Report {
     /// Adds a message.
     #[must_use]
     pub(crate) fn note(mut self, level: Level, text: impl Into<String>) -> Self {
-        self.notes.push(Note { level, text: text.into() });
+        self.notes.push(ReportMessage { level, text: text.into() });
         self
     }
 
@@ -110,15 +110,15 @@ impl Report {
     }
 
     #[must_use]
-    pub(crate) fn ending(self, ending: Ending) -> Self {
+    pub(crate) fn ending(self, ending: ReportStatus) -> Self {
         Self { ending, ..self }
     }
 
     pub(crate) fn exit_code(&self) -> u8 {
         match &self.ending {
-            Ending::Done => exit::OK,
-            Ending::Attention(code) => *code,
-            Ending::Failed(problem) => problem.exit_code(),
+            ReportStatus::Done => exit::OK,
+            ReportStatus::Attention(code) => *code,
+            ReportStatus::Failed(problem) => problem.exit_code(),
         }
     }
 }

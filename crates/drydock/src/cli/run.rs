@@ -5,19 +5,19 @@ use drydock_api::{Code, NewPlan, Plan, PlanMove, Problem, RequestOptions, State,
 use drydock_engine::EngineError;
 
 use super::agent::unusable;
-use super::confirm::{Answer, ask};
-use super::follow::{Feed, Until};
+use super::confirm::{GateAnswer, ask};
+use super::follow::{FollowUntil, PlanFeed};
 use super::ground::ground;
 use super::outcome;
-use super::report::{Ending, Level, Outcome};
-use super::session::{Driver, Driving, Session};
+use super::report::{CliResult, Level, ReportStatus};
+use super::session::{Driver, FollowedPlan, Invocation};
 use crate::http::problem;
 use crate::render;
 use crate::render::agent::is_usable;
 
 /// Arguments of `drydock run`.
 #[derive(Debug, Args)]
-pub(crate) struct Run {
+pub(crate) struct RunArgs {
     /// Task for the agent
     task: String,
     /// Project [default: this repository]
@@ -42,7 +42,7 @@ pub(crate) struct Run {
 
 /// Which gates ask a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Gates {
+enum GatePolicy {
     /// None: `--yes`.
     Open,
     /// Only the gate before landing. Typing the task approves the phases before it.
@@ -53,13 +53,13 @@ enum Gates {
 
 /// Whether the next phase needs a person's approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asks {
+enum Confirmation {
     Nobody,
     Person,
 }
 
 /// How a gate ended.
-enum Passage {
+enum GateResult {
     Granted,
     /// A person answered no for now.
     Refused,
@@ -67,7 +67,7 @@ enum Passage {
     Unasked,
 }
 
-pub(crate) async fn run(session: &Session, args: Run) -> Outcome {
+pub(crate) async fn run(session: &Invocation, args: RunArgs) -> CliResult {
     let client = session.client();
     if args.task.trim().is_empty() {
         let problem = Problem::new(Code::Usage, "the task is empty");
@@ -88,15 +88,21 @@ pub(crate) async fn run(session: &Session, args: Run) -> Outcome {
     let plan = client.plan_use(&new, &RequestOptions::default()).await?;
     session.screen().tell(&format!("plan {} on {}, lands on {}", plan.id, plan.project, ground.target));
     let gates = match (args.yes, named || plan.gate.is_some()) {
-        (true, _) => Gates::Open,
-        (false, true) => Gates::All,
-        (false, false) => Gates::BeforeLanding,
+        (true, _) => GatePolicy::Open,
+        (false, true) => GatePolicy::All,
+        (false, false) => GatePolicy::BeforeLanding,
     };
-    drive(session, Feed::from_start(session), plan, &ground.target, gates).await
+    drive(session, PlanFeed::from_start(session), plan, &ground.target, gates).await
 }
 
 /// Takes the plan through its phases until it has landed or something stops it.
-async fn drive(session: &Session, mut feed: Feed<'_>, mut plan: Plan, target: &str, gates: Gates) -> Outcome {
+async fn drive(
+    session: &Invocation,
+    mut feed: PlanFeed<'_>,
+    mut plan: Plan,
+    target: &str,
+    gates: GatePolicy,
+) -> CliResult {
     loop {
         // The work is still polled after a signal, but only to shut down: it must not ask a question or request a
         // phase.
@@ -115,22 +121,22 @@ async fn drive(session: &Session, mut feed: Feed<'_>, mut plan: Plan, target: &s
             let shown = diff(session, &plan).await?;
             match asks {
                 // A person cannot answer without having seen the diff, so `--quiet` does not suppress it.
-                Asks::Person => session.screen().cry(&shown),
-                Asks::Nobody => session.screen().tell(shown.trim_end()),
+                Confirmation::Person => session.screen().cry(&shown),
+                Confirmation::Nobody => session.screen().tell(shown.trim_end()),
             }
         }
         let left = match gate(session, &plan, target, to, asks).await? {
-            Passage::Granted => None,
-            Passage::Refused => {
+            GateResult::Granted => None,
+            GateResult::Refused => {
                 Some(format!("stopped before {to}; to discard the plan: drydock plan cancel {}", plan.id))
             }
-            Passage::Unasked => Some(format!(
+            GateResult::Unasked => Some(format!(
                 "stopped before {to}: no terminal to ask for approval; --yes approves everything"
             )),
         };
         if let Some(left) = left {
             let report = outcome::of_move(plan, asked).note(Level::Warn, left);
-            return Ok(report.ending(Ending::Attention(exit::UNDECIDED)));
+            return Ok(report.ending(ReportStatus::Attention(exit::UNDECIDED)));
         }
         plan = moved(session, &mut feed, plan, to).await?;
     }
@@ -148,56 +154,60 @@ fn next_move(plan: &Plan) -> Option<PlanMove> {
 /// Requests one phase and follows it. If the plan has not settled after that, it is requested again only if a worker
 /// has moved it to another phase.
 async fn moved(
-    session: &Session,
-    feed: &mut Feed<'_>,
+    session: &Invocation,
+    feed: &mut PlanFeed<'_>,
     plan: Plan,
     to: PlanMove,
 ) -> Result<Plan, Box<Problem>> {
     let resume = format!("drydock plan {to} {}", plan.id);
     let (plan, until) = match (session.driver(), &plan.gate) {
         // The server continues automatically if the profile has no gate here; a request of ours would race with it.
-        (Driver::Server, None) => (plan, Until::Resting),
-        (Driver::Server, Some(_)) => (feed.ask(&plan.id, to).await?, Until::Resting),
+        (Driver::Server, None) => (plan, FollowUntil::Resting),
+        (Driver::Server, Some(_)) => (feed.ask(&plan.id, to).await?, FollowUntil::Resting),
         (Driver::ThisProcess | Driver::Worker | Driver::Person | Driver::Waiting, _) => {
-            (feed.ask(&plan.id, to).await?, Until::Settled(to.phase()))
+            (feed.ask(&plan.id, to).await?, FollowUntil::Settled(to.phase()))
         }
     };
     let plan = feed.follow(plan, until, &resume).await?;
     if plan.is_settled() || plan.phase != to.phase() { Ok(plan) } else { Err(outcome::stopped(&plan)) }
 }
 
-fn asks(plan: &Plan, to: PlanMove, gates: Gates) -> Asks {
+fn asks(plan: &Plan, to: PlanMove, gates: GatePolicy) -> Confirmation {
     match (gates, &plan.gate, to) {
-        (Gates::Open, _, _) | (_, None, _) => Asks::Nobody,
-        (Gates::BeforeLanding, Some(_), PlanMove::Strategize | PlanMove::Execute) => Asks::Nobody,
-        (Gates::BeforeLanding, Some(_), PlanMove::Apply) | (Gates::All, Some(_), _) => Asks::Person,
+        (GatePolicy::Open, _, _) | (_, None, _) => Confirmation::Nobody,
+        (GatePolicy::BeforeLanding, Some(_), PlanMove::Strategize | PlanMove::Execute) => {
+            Confirmation::Nobody
+        }
+        (GatePolicy::BeforeLanding, Some(_), PlanMove::Apply) | (GatePolicy::All, Some(_), _) => {
+            Confirmation::Person
+        }
     }
 }
 
 async fn gate(
-    session: &Session,
+    session: &Invocation,
     plan: &Plan,
     target: &str,
     to: PlanMove,
-    asks: Asks,
-) -> Result<Passage, Box<Problem>> {
-    if asks == Asks::Nobody {
-        return Ok(Passage::Granted);
+    asks: Confirmation,
+) -> Result<GateResult, Box<Problem>> {
+    if asks == Confirmation::Nobody {
+        return Ok(GateResult::Granted);
     }
     if !session.screen().can_ask() {
-        return Ok(Passage::Unasked);
+        return Ok(GateResult::Unasked);
     }
     let resume = format!("drydock plan {to} {}", plan.id);
-    session.set_driving(Some(Driving { plan: plan.id.clone(), by: Driver::Person, resume }));
+    session.set_driving(Some(FollowedPlan { plan: plan.id.clone(), by: Driver::Person, resume }));
     let question = match to {
         PlanMove::Apply => format!("Land on {target}? [y/N/d=diff]"),
         PlanMove::Strategize | PlanMove::Execute => format!("Start {to}? [y/N]"),
     };
     let passage = loop {
         match ask(session.screen(), &question).await? {
-            Answer::Yes => break Passage::Granted,
-            Answer::No => break Passage::Refused,
-            Answer::Diff => session.screen().cry(&diff(session, plan).await?),
+            GateAnswer::Yes => break GateResult::Granted,
+            GateAnswer::No => break GateResult::Refused,
+            GateAnswer::Diff => session.screen().cry(&diff(session, plan).await?),
         }
     };
     session.set_driving(None);
@@ -205,13 +215,13 @@ async fn gate(
 }
 
 /// Returns the diff for the person who decides. It goes to stderr because it is not the command's data.
-async fn diff(session: &Session, plan: &Plan) -> Result<String, Box<Problem>> {
+async fn diff(session: &Invocation, plan: &Plan) -> Result<String, Box<Problem>> {
     let diff = session.client().plan_diff(&plan.id).await?;
     Ok(format!("{}{}\n", render::diff::shown(&diff), render::diff::size(&diff)))
 }
 
 /// Returns an error before anything is created if no agent can do the task.
-async fn require_agent(session: &Session, named: Option<&str>) -> Result<(), Box<Problem>> {
+async fn require_agent(session: &Invocation, named: Option<&str>) -> Result<(), Box<Problem>> {
     let client = session.client();
     let agents = client.agents().await?.agents;
     let agent = match named {

@@ -11,12 +11,12 @@ use super::args::{Format, Global};
 pub(crate) struct Screen {
     format: Format,
     quiet: bool,
-    ends: Ends,
+    ends: TerminalStreams,
 }
 
 /// Which streams are terminals.
 #[derive(Debug, Clone, Copy, Default)]
-struct Ends {
+struct TerminalStreams {
     input: bool,
     output: bool,
     remarks: bool,
@@ -24,7 +24,7 @@ struct Ends {
 
 /// Whether stdout is still being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reader {
+pub(crate) enum StdoutState {
     Listening,
     Gone,
 }
@@ -44,7 +44,7 @@ impl Screen {
     /// Returns the screen for these options and the process's streams.
     pub(crate) fn new(global: &Global) -> Self {
         let format = if global.json { Format::Json } else { global.format };
-        let ends = Ends {
+        let ends = TerminalStreams {
             input: io::stdin().is_terminal(),
             output: io::stdout().is_terminal(),
             remarks: io::stderr().is_terminal(),
@@ -79,12 +79,12 @@ impl Screen {
     }
 
     /// Writes data to stdout, with colour only on a terminal that supports it.
-    pub(crate) fn print(&self, text: &str) -> Result<Reader, Box<Problem>> {
+    pub(crate) fn print(&self, text: &str) -> Result<StdoutState, Box<Problem>> {
         written(anstream::stdout().lock(), text)
     }
 
     /// Writes data to stdout exactly as it is.
-    pub(crate) fn print_exact(&self, text: &str) -> Result<Reader, Box<Problem>> {
+    pub(crate) fn print_exact(&self, text: &str) -> Result<StdoutState, Box<Problem>> {
         written(io::stdout().lock(), text)
     }
 
@@ -102,10 +102,10 @@ impl Screen {
     }
 }
 
-fn written(mut stdout: impl Write, text: &str) -> Result<Reader, Box<Problem>> {
+fn written(mut stdout: impl Write, text: &str) -> Result<StdoutState, Box<Problem>> {
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Ok(()) => Ok(Reader::Listening),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Ok(()) => Ok(StdoutState::Listening),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(StdoutState::Gone),
         Err(error) => {
             let text = format!("could not write to stdout: {error}");
             Err(Box::new(Problem::new(Code::Internal, text)))

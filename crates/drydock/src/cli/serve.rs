@@ -8,15 +8,15 @@ use serde_json::json;
 
 use super::args::Global;
 use super::log::Log;
-use super::report::{Outcome, Report};
+use super::report::{CliResult, Report};
 use super::screen::Screen;
-use crate::config::Tokens;
-use crate::serve::{Began, Link, Wish};
+use crate::config::TokenPolicy;
+use crate::serve::{LinkPolicy, ServeOptions, ServerStarted};
 use crate::{config, serve};
 
 /// Arguments of `drydock serve`.
 #[derive(Debug, Args)]
-pub(crate) struct Serve {
+pub(crate) struct ServeArgs {
     /// Address to listen on; any but loopback requires that a token with role human exists
     #[arg(long, default_value = "127.0.0.1:7717", value_name = "ADDRESS")]
     listen: String,
@@ -25,7 +25,7 @@ pub(crate) struct Serve {
     workers: u8,
     /// Whether requests need a token; can be changed on loopback only [default: required]
     #[arg(long, value_enum, value_name = "WHETHER")]
-    tokens: Option<Tokens>,
+    tokens: Option<TokenPolicy>,
     /// PEM file with the certificate chain; turns TLS on
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub(crate) struct Serve {
 
 /// Arguments of `drydock worker`.
 #[derive(Debug, Args)]
-pub(crate) struct Worker {
+pub(crate) struct WorkerArgs {
     #[command(flatten)]
     pub(crate) log: Log,
     /// Number of plans to run at once
@@ -49,12 +49,12 @@ pub(crate) struct Worker {
     workers: u8,
 }
 
-pub(crate) async fn serve(global: &Global, screen: &Screen, args: Serve) -> Outcome {
+pub(crate) async fn serve(global: &Global, screen: &Screen, args: ServeArgs) -> CliResult {
     let (place, config) = config::both(global.store.as_deref(), global.config.as_deref())?;
-    let say = |began: &Began| {
+    let say = |began: &ServerStarted| {
         let needed = match began.tokens {
-            Tokens::Optional => "; programs on this machine need no token",
-            Tokens::Required => "",
+            TokenPolicy::Optional => "; programs on this machine need no token",
+            TokenPolicy::Required => "",
         };
         screen.tell(&format!(
             "serving on {} with {}{needed}; Ctrl-C stops",
@@ -71,14 +71,14 @@ pub(crate) async fn serve(global: &Global, screen: &Screen, args: Serve) -> Outc
         }
     };
     let tls = args.tls_cert.zip(args.tls_key);
-    let link = if args.no_link { Link::Unasked } else { Link::Wanted };
+    let link = if args.no_link { LinkPolicy::Unasked } else { LinkPolicy::Wanted };
     let workers = usize::from(args.workers);
-    let wish = Wish { listen: &args.listen, workers, tokens: args.tokens, tls, link };
+    let wish = ServeOptions { listen: &args.listen, workers, tokens: args.tokens, tls, link };
     serve::serve(&place, config, wish, say).await?;
     Ok(Report::new(json!({}), "").or_say("stopped; all locks are released"))
 }
 
-pub(crate) async fn worker(global: &Global, screen: &Screen, args: Worker) -> Outcome {
+pub(crate) async fn worker(global: &Global, screen: &Screen, args: WorkerArgs) -> CliResult {
     let (place, config) = config::both(global.store.as_deref(), global.config.as_deref())?;
     screen.tell(&format!("working with {}; Ctrl-C stops", counted(args.workers, "worker")));
     serve::work(&place, config, usize::from(args.workers)).await?;

@@ -6,26 +6,26 @@ use drydock_api::{Client, Code, HttpTransport, Problem};
 use jiff::Timestamp;
 
 use super::args::Global;
-use super::backend::{Backend, OpenEmbedded, Renewal, Server};
+use super::backend::{Backend, OpenEmbedded, RemoteBackend, Renewal};
 use super::bearer;
 use super::interrupt::Interrupt;
 use super::screen::Screen;
 use crate::{config, local_token};
 
 /// One invocation of the program.
-pub(crate) struct Session {
+pub(crate) struct Invocation {
     backend: Box<dyn Backend>,
     screen: Screen,
     started: Timestamp,
     driver: Driver,
     server: Option<String>,
-    driving: Mutex<Option<Driving>>,
+    driving: Mutex<Option<FollowedPlan>>,
     interrupted: OnceLock<Interrupt>,
 }
 
 /// The plan being followed, for the message after an interruption.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Driving {
+pub(crate) struct FollowedPlan {
     pub(crate) plan: String,
     pub(crate) by: Driver,
     /// The command that continues it.
@@ -45,7 +45,7 @@ pub(crate) enum Driver {
     Waiting,
 }
 
-impl Session {
+impl Invocation {
     /// Connects to the named server, or opens the store in this process.
     pub(crate) async fn open(
         global: &Global,
@@ -71,7 +71,7 @@ impl Session {
                     Some(token) => remote.bearing(&token).expect("a token that was found is plain text"),
                     None => remote,
                 };
-                (Box::new(Server::new(remote, renewal)), Driver::Server)
+                (Box::new(RemoteBackend::new(remote, renewal)), Driver::Server)
             }
             None => {
                 let place = config::store_place(global.store.as_deref())?;
@@ -113,7 +113,7 @@ impl Session {
     }
 
     /// Stores the plan being followed; none when following has ended.
-    pub(crate) fn set_driving(&self, driving: Option<Driving>) {
+    pub(crate) fn set_driving(&self, driving: Option<FollowedPlan>) {
         *self.driving.lock().expect("nothing panics while it holds this lock") = driving;
     }
 
@@ -136,7 +136,7 @@ impl Session {
     }
 
     /// Returns the plan being followed.
-    pub(crate) fn driving(&self) -> Option<Driving> {
+    pub(crate) fn driving(&self) -> Option<FollowedPlan> {
         self.driving.lock().expect("nothing panics while it holds this lock").clone()
     }
 }

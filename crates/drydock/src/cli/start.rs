@@ -11,15 +11,15 @@ use drydock_api::{Code, Problem, exit};
 use jiff::Timestamp;
 use tokio::runtime::Builder;
 
-use super::args::{Cli, Command, Format, Global};
+use super::args::{Cli, CliCommand, Format, Global};
 use super::backend::OpenEmbedded;
 use super::envelope::{Timing, line};
 use super::interrupt::{Interrupt, Interrupts};
 use super::log::ByDefault;
-use super::report::{Ending, Level, Outcome, Print};
-use super::screen::{Reader, Screen};
-use super::serve::{Serve, Worker};
-use super::session::{Driver, Driving, Session};
+use super::report::{CliResult, Level, Print, ReportStatus};
+use super::screen::{Screen, StdoutState};
+use super::serve::{ServeArgs, WorkerArgs};
+use super::session::{Driver, FollowedPlan, Invocation};
 use super::{
     action, agent, backup, changeset, checkpoint, decision, demo, doctor, events, gc, inside, invariant,
     lock, log, manual, mcp, plan, project, run, schema, serve, store, token,
@@ -41,7 +41,7 @@ pub(crate) fn main(argv: Vec<OsString>, embedded: OpenEmbedded) -> ExitCode {
         Err(problem) => return ExitCode::from(answer(&screen, &words, &Err(problem), &clock)),
     };
     let (by_default, format) = match (&cli.command, cli.global.quiet) {
-        (Command::Serve(Serve { log, .. }) | Command::Worker(Worker { log, .. }), is_quiet) => {
+        (CliCommand::Serve(ServeArgs { log, .. }) | CliCommand::Worker(WorkerArgs { log, .. }), is_quiet) => {
             (if is_quiet { ByDefault::Errors } else { ByDefault::Work }, log.log_format)
         }
         (_, _) => (ByDefault::Nothing, None),
@@ -49,7 +49,7 @@ pub(crate) fn main(argv: Vec<OsString>, embedded: OpenEmbedded) -> ExitCode {
     log::begin(by_default, format, traces.as_ref());
     // A command that answers once starts faster without worker threads.
     let mut runtime = match cli.command {
-        Command::Serve(_) | Command::Worker(_) => Builder::new_multi_thread(),
+        CliCommand::Serve(_) | CliCommand::Worker(_) => Builder::new_multi_thread(),
         _ => Builder::new_current_thread(),
     };
     let outcome = match runtime.enable_all().build() {
@@ -85,15 +85,15 @@ impl Clock {
     }
 }
 
-async fn under_interrupts(cli: Cli, screen: &Screen, clock: &Clock, embedded: OpenEmbedded) -> Outcome {
+async fn under_interrupts(cli: Cli, screen: &Screen, clock: &Clock, embedded: OpenEmbedded) -> CliResult {
     inside::refuse(&cli.command)?;
     let cli = match apart(cli, screen).await {
-        Apart::Done(outcome) => return outcome,
-        Apart::Asks(cli) => cli,
+        SessionlessResult::Done(outcome) => return outcome,
+        SessionlessResult::Asks(cli) => cli,
     };
     let mut interrupts = Interrupts::listen()?;
     let session = tokio::select! {
-        session = Session::open(&cli.global, screen.clone(), clock.started, embedded) => session?,
+        session = Invocation::open(&cli.global, screen.clone(), clock.started, embedded) => session?,
         interrupt = interrupts.next() => return Err(interrupt.problem(None)),
     };
     let mut work = pin!(dispatch(&session, cli.command));
@@ -132,7 +132,7 @@ async fn under_interrupts(cli: Cli, screen: &Screen, clock: &Clock, embedded: Op
 }
 
 /// Returns the message for a signal that ends the following of a plan.
-fn on_interrupt(interrupt: Interrupt, driving: &Driving) -> String {
+fn on_interrupt(interrupt: Interrupt, driving: &FollowedPlan) -> String {
     let resume = &driving.resume;
     match (driving.by, interrupt) {
         (Driver::ThisProcess, Interrupt::Keyboard) => {
@@ -151,29 +151,29 @@ fn on_interrupt(interrupt: Interrupt, driving: &Driving) -> String {
 }
 
 /// Whether a command needs a session.
-enum Apart {
-    Done(Outcome),
+enum SessionlessResult {
+    Done(CliResult),
     Asks(Cli),
 }
 
 /// Runs the commands that use neither a server nor the router. They act on the program or on the store itself.
-async fn apart(cli: Cli, screen: &Screen) -> Apart {
+async fn apart(cli: Cli, screen: &Screen) -> SessionlessResult {
     let Cli { global, command } = cli;
-    Apart::Done(match command {
-        Command::Schema(args) => schema::run(&args),
-        Command::Completions(args) => manual::completions(&args),
-        Command::Man(args) => manual::man(&args),
-        Command::Serve(args) => serve::serve(&global, screen, args).await,
-        Command::Worker(args) => serve::worker(&global, screen, args).await,
-        Command::Store(command) => under_signals(store::run(&global, command)).await,
-        Command::Mcp => mcp::run().await,
-        Command::Demo(args) => demo::run(screen, args).await,
-        command => return Apart::Asks(Cli { global, command }),
+    SessionlessResult::Done(match command {
+        CliCommand::Schema(args) => schema::run(&args),
+        CliCommand::Completions(args) => manual::completions(&args),
+        CliCommand::Man(args) => manual::man(&args),
+        CliCommand::Serve(args) => serve::serve(&global, screen, args).await,
+        CliCommand::Worker(args) => serve::worker(&global, screen, args).await,
+        CliCommand::Store(command) => under_signals(store::run(&global, command)).await,
+        CliCommand::Mcp => mcp::run().await,
+        CliCommand::Demo(args) => demo::run(screen, args).await,
+        command => return SessionlessResult::Asks(Cli { global, command }),
     })
 }
 
 /// Runs work that may be dropped at any point, and drops it when a signal arrives.
-async fn under_signals(work: impl Future<Output = Outcome>) -> Outcome {
+async fn under_signals(work: impl Future<Output = CliResult>) -> CliResult {
     let mut interrupts = Interrupts::listen()?;
     tokio::select! {
         outcome = work => outcome,
@@ -181,36 +181,36 @@ async fn under_signals(work: impl Future<Output = Outcome>) -> Outcome {
     }
 }
 
-async fn dispatch(session: &Session, command: Command) -> Outcome {
+async fn dispatch(session: &Invocation, command: CliCommand) -> CliResult {
     match command {
-        Command::Run(args) => run::run(session, args).await,
-        Command::Project(command) => project::run(session, command).await,
-        Command::Action(command) => action::run(session, command).await,
-        Command::Invariant(command) => invariant::run(session, command).await,
-        Command::Agent(command) => agent::run(session, command).await,
-        Command::Plan(command) => plan::run(session, command).await,
-        Command::Decision(command) => decision::run(session, command).await,
-        Command::Changeset(command) => changeset::run(session, command).await,
-        Command::Checkpoint(command) => checkpoint::run(session, command).await,
-        Command::Lock(command) => lock::run(session, command).await,
-        Command::Backup(command) => backup::run(session, command).await,
-        Command::Token(command) => token::run(session, command).await,
-        Command::Events(args) => events::run(session, args).await,
-        Command::Doctor(args) => doctor::run(session, args).await,
-        Command::Gc(args) => gc::run(session, args).await,
-        Command::Completions(_)
-        | Command::Schema(_)
-        | Command::Man(_)
-        | Command::Serve(_)
-        | Command::Worker(_)
-        | Command::Store(_)
-        | Command::Mcp
-        | Command::Demo(_) => unreachable!("these never open a session"),
+        CliCommand::Run(args) => run::run(session, args).await,
+        CliCommand::Project(command) => project::run(session, command).await,
+        CliCommand::Action(command) => action::run(session, command).await,
+        CliCommand::Invariant(command) => invariant::run(session, command).await,
+        CliCommand::Agent(command) => agent::run(session, command).await,
+        CliCommand::Plan(command) => plan::run(session, command).await,
+        CliCommand::Decision(command) => decision::run(session, command).await,
+        CliCommand::Changeset(command) => changeset::run(session, command).await,
+        CliCommand::Checkpoint(command) => checkpoint::run(session, command).await,
+        CliCommand::Lock(command) => lock::run(session, command).await,
+        CliCommand::Backup(command) => backup::run(session, command).await,
+        CliCommand::Token(command) => token::run(session, command).await,
+        CliCommand::Events(args) => events::run(session, args).await,
+        CliCommand::Doctor(args) => doctor::run(session, args).await,
+        CliCommand::Gc(args) => gc::run(session, args).await,
+        CliCommand::Completions(_)
+        | CliCommand::Schema(_)
+        | CliCommand::Man(_)
+        | CliCommand::Serve(_)
+        | CliCommand::Worker(_)
+        | CliCommand::Store(_)
+        | CliCommand::Mcp
+        | CliCommand::Demo(_) => unreachable!("these never open a session"),
     }
 }
 
 /// Prints the outcome and returns the exit code.
-fn answer(screen: &Screen, words: &str, outcome: &Outcome, clock: &Clock) -> u8 {
+fn answer(screen: &Screen, words: &str, outcome: &CliResult, clock: &Clock) -> u8 {
     let exit_code = match outcome {
         Ok(report) => report.exit_code(),
         Err(problem) => problem.exit_code(),
@@ -229,7 +229,7 @@ fn answer(screen: &Screen, words: &str, outcome: &Outcome, clock: &Clock) -> u8 
     }
 }
 
-fn in_text(screen: &Screen, outcome: &Outcome, now: Timestamp) -> Result<Reader, Box<Problem>> {
+fn in_text(screen: &Screen, outcome: &CliResult, now: Timestamp) -> Result<StdoutState, Box<Problem>> {
     let problem = match outcome {
         Ok(report) => {
             let reader = match report.print {
@@ -243,14 +243,14 @@ fn in_text(screen: &Screen, outcome: &Outcome, now: Timestamp) -> Result<Reader,
                 }
             }
             match &report.ending {
-                Ending::Failed(problem) => problem,
-                Ending::Done | Ending::Attention(_) => return Ok(reader),
+                ReportStatus::Failed(problem) => problem,
+                ReportStatus::Done | ReportStatus::Attention(_) => return Ok(reader),
             }
         }
         Err(problem) => problem,
     };
     screen.cry(&render::problem::lines(problem, now));
-    Ok(Reader::Listening)
+    Ok(StdoutState::Listening)
 }
 
 /// Handles a command line that could not be parsed, and requests for help.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use drydock_api::{Event, LogLine, LogQuery, Plan, State};
 
-use super::session::Session;
+use super::session::Invocation;
 
 /// How long one request waits for a line.
 const WAIT_MS: u64 = 1_000;
@@ -16,7 +16,7 @@ const FROM_END: i64 = -1;
 
 /// Reads the log of the run in progress.
 pub(super) struct Tail<'s> {
-    session: &'s Session,
+    session: &'s Invocation,
     place: RefCell<Option<Place>>,
 }
 
@@ -27,7 +27,7 @@ struct Place {
 }
 
 impl<'s> Tail<'s> {
-    pub(super) fn new(session: &'s Session) -> Self {
+    pub(super) fn new(session: &'s Invocation) -> Self {
         Self { session, place: RefCell::new(None) }
     }
 

@@ -5,13 +5,13 @@ use drydock_api::{NewLink, NewToken, Role};
 use jiff::{Span, SpanRelativeTo};
 use serde_json::json;
 
-use super::report::{Level, Outcome, Report};
-use super::session::Session;
+use super::report::{CliResult, Level, Report};
+use super::session::Invocation;
 use crate::render;
 
 /// Subcommands of `drydock token`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Token {
+pub(crate) enum TokenCommand {
     /// Create a token; its secret is printed only once
     Create {
         /// Name of its user; actions with the token are recorded under this name
@@ -44,21 +44,21 @@ pub(crate) enum Token {
     },
 }
 
-impl Token {
+impl TokenCommand {
     pub(crate) fn verb(&self) -> &'static str {
         match self {
-            Token::Create { .. } => "create",
-            Token::Link { .. } => "link",
-            Token::List => "list",
-            Token::Revoke { .. } => "revoke",
+            TokenCommand::Create { .. } => "create",
+            TokenCommand::Link { .. } => "link",
+            TokenCommand::List => "list",
+            TokenCommand::Revoke { .. } => "revoke",
         }
     }
 }
 
-pub(crate) async fn run(session: &Session, command: Token) -> Outcome {
+pub(crate) async fn run(session: &Invocation, command: TokenCommand) -> CliResult {
     let client = session.client();
     match command {
-        Token::Create { name, role, run, expires } => {
+        TokenCommand::Create { name, role, run, expires } => {
             let made = client.token_create(&NewToken { name, role, run, expires_in_s: expires }).await?;
             let said = format!(
                 "created token {} with role {} for {}",
@@ -68,7 +68,7 @@ pub(crate) async fn run(session: &Session, command: Token) -> Outcome {
             let keep = "the secret is not shown again; store it where only its user can read it";
             Ok(Report::new(made, text).note(Level::Info, said).note(Level::Info, keep))
         }
-        Token::Link { name, at } => {
+        TokenCommand::Link { name, at } => {
             let made = client.token_link(&NewLink { name }).await?;
             let at = at.as_deref().or(session.server()).unwrap_or(crate::serve::AT_DEFAULT);
             let link = format!("{}{}", at.trim_end_matches('/'), made.path);
@@ -76,12 +76,12 @@ pub(crate) async fn run(session: &Session, command: Token) -> Outcome {
             let answer = json!({ "token": made.token, "link": link });
             Ok(Report::new(answer, format!("{link}\n")).note(Level::Info, said))
         }
-        Token::List => {
+        TokenCommand::List => {
             let tokens = client.tokens().await?;
             let text = render::token::list(&tokens.tokens, session.now());
             Ok(Report::new(tokens, text).or_say("no tokens"))
         }
-        Token::Revoke { id } => {
+        TokenCommand::Revoke { id } => {
             let revoked = client.token_revoke(&id).await?;
             let token = &revoked.token;
             let said = format!("revoked the token of {} ({})", token.name, token.id);

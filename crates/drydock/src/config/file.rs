@@ -19,9 +19,9 @@ use super::capture;
 use super::duration::{TTL_DEFAULT, lock_ttl};
 use super::hook;
 use super::key::{explain, line_of};
-use super::place::{StorePlace, config_path, store_place};
+use super::place::{StoreLocation, config_path, store_place};
 use super::profile;
-use super::server::Server;
+use super::server::ServeConfig;
 use super::subplan;
 use super::telemetry::Telemetry;
 
@@ -57,7 +57,7 @@ pub(crate) struct Config {
     /// How many days the logs of a plan are kept after it has ended.
     pub(crate) logs_keep_days: u32,
     /// Settings of `drydock serve`.
-    pub(crate) server: Server,
+    pub(crate) server: ServeConfig,
     /// Settings of traces.
     pub(crate) telemetry: Telemetry,
 }
@@ -80,7 +80,7 @@ impl Default for Config {
             limits: PhaseLimits::default(),
             capture: CaptureBounds::default(),
             logs_keep_days: Settings::LOGS_KEEP_DAYS,
-            server: Server::default(),
+            server: ServeConfig::default(),
             telemetry: Telemetry::default(),
         }
     }
@@ -103,31 +103,31 @@ fn with_presets(
 /// The parsed file, unchecked.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RawConfig {
     #[serde(default)]
     agents: BTreeMap<String, AgentSpec>,
     #[serde(default)]
-    profiles: BTreeMap<String, profile::Written>,
+    profiles: BTreeMap<String, profile::RawProfile>,
     #[serde(default)]
     sandbox: Sandbox,
     #[serde(default)]
     defaults: Defaults,
     #[serde(default)]
-    locks: Locks,
+    locks: RawLocks,
     #[serde(default)]
     store: StoreTable,
     #[serde(default)]
-    hooks: Vec<hook::Written>,
+    hooks: Vec<hook::RawHook>,
     #[serde(default)]
-    subplans: subplan::Written,
+    subplans: subplan::RawSubplanLimits,
     #[serde(default)]
-    limits: subplan::WrittenLimits,
+    limits: subplan::RawPhaseLimits,
     #[serde(default)]
     capture: capture::Written,
     #[serde(default)]
     logs: Logs,
     #[serde(default)]
-    server: Server,
+    server: ServeConfig,
     #[serde(default)]
     telemetry: Telemetry,
 }
@@ -141,7 +141,7 @@ struct Defaults {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Locks {
+struct RawLocks {
     ttl: Option<String>,
 }
 
@@ -187,7 +187,10 @@ impl StoreTable {
 }
 
 /// Returns the store and the configuration for these options.
-pub(crate) fn both(store: Option<&str>, file: Option<&Path>) -> Result<(StorePlace, Config), Box<Problem>> {
+pub(crate) fn both(
+    store: Option<&str>,
+    file: Option<&Path>,
+) -> Result<(StoreLocation, Config), Box<Problem>> {
     Ok((store_place(store)?, load(file, config_path().as_deref())?))
 }
 
@@ -222,19 +225,19 @@ pub(crate) fn load(named: Option<&Path>, default: Option<&Path>) -> Result<Confi
 }
 
 #[derive(Debug)]
-struct Refusal {
+struct ConfigError {
     line: Option<usize>,
     reason: String,
 }
 
-impl From<String> for Refusal {
+impl From<String> for ConfigError {
     fn from(reason: String) -> Self {
         Self { line: None, reason }
     }
 }
 
-fn parse(text: &str, directory: &Path) -> Result<Config, Refusal> {
-    let written: Written = toml::from_str(text).map_err(|error| Refusal {
+fn parse(text: &str, directory: &Path) -> Result<Config, ConfigError> {
+    let written: RawConfig = toml::from_str(text).map_err(|error| ConfigError {
         line: error.span().map(|span| line_of(text, span.start)),
         reason: explain(error.message()),
     })?;

@@ -13,7 +13,7 @@ const EVENTS_DEFAULT: &str = "alert";
 /// A hook as parsed, unchecked.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Written {
+pub(crate) struct RawHook {
     name: String,
     events: Option<Vec<String>>,
     #[serde(default)]
@@ -35,7 +35,7 @@ enum Urgency {
 }
 
 /// Returns the checked hooks, or an error about one of them.
-pub(crate) fn resolve(written: Vec<Written>) -> Result<Vec<Hook>, String> {
+pub(crate) fn resolve(written: Vec<RawHook>) -> Result<Vec<Hook>, String> {
     let mut hooks: Vec<Hook> = Vec::new();
     for one in written {
         let name = one.name.clone();
@@ -49,7 +49,7 @@ pub(crate) fn resolve(written: Vec<Written>) -> Result<Vec<Hook>, String> {
     Ok(hooks)
 }
 
-fn hook(written: Written) -> Result<Hook, String> {
+fn hook(written: RawHook) -> Result<Hook, String> {
     let name: Name = written.name.parse().map_err(|error| format!("{error}"))?;
     let events = written.events.unwrap_or_else(|| vec![EVENTS_DEFAULT.to_owned()]);
     if events.is_empty() {
@@ -108,7 +108,7 @@ mod tests {
 
     #[derive(Debug, Deserialize)]
     struct File {
-        hooks: Vec<Written>,
+        hooks: Vec<RawHook>,
     }
 
     fn read(text: &str) -> Result<Vec<Hook>, String> {

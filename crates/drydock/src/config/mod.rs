@@ -12,5 +12,5 @@ mod subplan;
 mod telemetry;
 
 pub(crate) use file::{Config, both, load};
-pub(crate) use place::{StorePlace, config_path, servers_path, store_place, token_path};
-pub(crate) use server::{Server, Tokens};
+pub(crate) use place::{StoreLocation, config_path, servers_path, store_place, token_path};
+pub(crate) use server::{ServeConfig, TokenPolicy};

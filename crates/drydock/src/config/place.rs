@@ -7,7 +7,7 @@ use drydock_api::{Code, Problem};
 
 /// The location of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum StorePlace {
+pub(crate) enum StoreLocation {
     /// Given by the user: a path or `postgres://…`. The directory of a file must exist.
     Named(String),
     /// The default path. The file and its directories are created if they are missing.
@@ -15,11 +15,11 @@ pub(crate) enum StorePlace {
 }
 
 /// Returns the store named by `--store` or `DRYDOCK_STORE`, or the default one.
-pub(crate) fn store_place(named: Option<&str>) -> Result<StorePlace, Box<Problem>> {
+pub(crate) fn store_place(named: Option<&str>) -> Result<StoreLocation, Box<Problem>> {
     match named {
-        Some(named) => Ok(StorePlace::Named(named.to_owned())),
+        Some(named) => Ok(StoreLocation::Named(named.to_owned())),
         None => base("XDG_DATA_HOME", ".local/share")
-            .map(|base| StorePlace::Default(base.join("drydock/drydock.db")))
+            .map(|base| StoreLocation::Default(base.join("drydock/drydock.db")))
             .ok_or_else(|| homeless("the store", "--store FILE")),
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 /// One `[profiles.NAME]` as parsed, unchecked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Written {
+pub(crate) struct RawProfile {
     extends: Option<String>,
     on_divergence: Option<OnDivergence>,
     asks_before: Option<Vec<Phase>>,
@@ -18,12 +18,12 @@ pub(crate) struct Written {
 }
 
 /// Returns the built-in and the configured profiles, with inherited settings filled in.
-pub(crate) fn resolve(written: &BTreeMap<String, Written>) -> Result<Vec<Profile>, String> {
+pub(crate) fn resolve(written: &BTreeMap<String, RawProfile>) -> Result<Vec<Profile>, String> {
     let mut all = Profile::built_in();
     if let Some(name) = written.keys().find(|name| all.iter().any(|known| known.name == **name)) {
         return Err(format!("profile {name:?} is built in; use another name with `extends = {name:?}`"));
     }
-    let lesser = |layer: &Written| layer.sandbox.is_some_and(|mode| mode != SandboxMode::Required);
+    let lesser = |layer: &RawProfile| layer.sandbox.is_some_and(|mode| mode != SandboxMode::Required);
     if let Some((name, _)) = written.iter().find(|(_, layer)| lesser(layer)) {
         return Err(format!(
             "profile {name:?} can only require the sandbox; set `sandbox = \"required\"` or remove the key"
@@ -38,7 +38,7 @@ pub(crate) fn resolve(written: &BTreeMap<String, Written>) -> Result<Vec<Profile
 
 /// Returns the profiles that require a sandbox, directly or by inheritance. A profile can only be stricter than the
 /// configuration, so any other value for the sandbox is refused.
-pub(crate) fn sandboxed(written: &BTreeMap<String, Written>) -> BTreeSet<String> {
+pub(crate) fn sandboxed(written: &BTreeMap<String, RawProfile>) -> BTreeSet<String> {
     let requires = |name: &String| {
         let mut at = Some(name);
         // `resolve` has refused cycles and unknown names.
@@ -53,7 +53,7 @@ pub(crate) fn sandboxed(written: &BTreeMap<String, Written>) -> BTreeSet<String>
     written.keys().filter(|name| requires(name)).cloned().collect()
 }
 
-fn one(name: &str, written: &BTreeMap<String, Written>, built_in: &[Profile]) -> Result<Profile, String> {
+fn one(name: &str, written: &BTreeMap<String, RawProfile>, built_in: &[Profile]) -> Result<Profile, String> {
     // Walks down to a built-in profile, nearest first. The first profile that sets a value decides.
     let mut chain: Vec<&str> = Vec::new();
     let (mut asks_before, mut on_divergence, mut budget) = (None, None, None);

@@ -8,9 +8,9 @@ use serde::Deserialize;
 /// Settings of `drydock serve`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Server {
+pub(crate) struct ServeConfig {
     /// Whether requests need a token, on loopback.
-    pub(crate) tokens: Option<Tokens>,
+    pub(crate) tokens: Option<TokenPolicy>,
     /// The host names by which clients address it, if requests need a token.
     #[serde(default)]
     pub(crate) hosts: Vec<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Server {
 /// Whether a request needs a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Tokens {
+pub(crate) enum TokenPolicy {
     /// A request without a token counts as one of the person at this machine; on loopback only
     Optional,
     /// Every request needs a token

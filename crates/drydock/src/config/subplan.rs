@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Written {
+pub(super) struct RawSubplanLimits {
     depth_max: Option<u32>,
     width_max: Option<u32>,
     parallel: Option<u32>,
@@ -13,12 +13,12 @@ pub(super) struct Written {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WrittenLimits {
+pub(super) struct RawPhaseLimits {
     running: Option<u32>,
     running_per_project: Option<u32>,
 }
 
-impl Written {
+impl RawSubplanLimits {
     pub(super) fn resolve(self) -> Result<SubplanLimits, String> {
         let usual = SubplanLimits::default();
         if self.parallel == Some(0) {
@@ -32,7 +32,7 @@ impl Written {
     }
 }
 
-impl WrittenLimits {
+impl RawPhaseLimits {
     pub(super) fn resolve(self) -> Result<PhaseLimits, String> {
         let Self { running, running_per_project } = self;
         for (key, given) in [("running", running), ("running_per_project", running_per_project)] {

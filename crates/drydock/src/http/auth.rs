@@ -21,35 +21,35 @@ use drydock_domain::{Token, TokenKind, TokenRole};
 use drydock_engine::{Engine, TokenCheck};
 
 use super::cookie::Cookie;
-use super::extract::{Refused, refused};
-use super::meter::Requests;
+use super::extract::{ApiError, refused};
+use super::meter::RequestMetrics;
 use super::rights::{Right, may, refusal, right};
-use super::served::Reach;
-use super::streams::{Readers, Streams};
-use crate::config::Tokens;
-use crate::page::Unopened;
+use super::served::Exposure;
+use super::streams::{StreamCounter, TokenStreams};
+use crate::config::TokenPolicy;
+use crate::page::SignedOut;
 
 /// The header in which our pages send the second half of their session. Pages of other origins do not know its value.
 pub(crate) const PAGE: HeaderName = HeaderName::from_static("x-drydock-page");
 
 /// Authenticates requests over TCP, and counts requests and open streams.
 #[derive(Clone)]
-pub(super) struct Door {
+pub(super) struct Authenticator {
     pub(super) engine: Engine,
-    pub(super) tokens: Tokens,
+    pub(super) tokens: TokenPolicy,
     pub(super) cookie: Cookie,
-    pub(super) streams: Streams,
-    pub(super) readers: Readers,
-    pub(super) reach: Reach,
-    pub(super) requests: Requests,
+    pub(super) streams: TokenStreams,
+    pub(super) readers: StreamCounter,
+    pub(super) reach: Exposure,
+    pub(super) requests: RequestMetrics,
 }
 
 /// Returns the router behind authentication. Requests are counted.
-pub(super) fn authenticated(router: Router, door: Door) -> Router {
+pub(super) fn authenticated(router: Router, door: Authenticator) -> Router {
     router.layer(from_fn_with_state(Arc::new(door), enter))
 }
 
-async fn enter(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+async fn enter(State(door): State<Arc<Authenticator>>, request: Request, next: Next) -> Response {
     // One layer for both: each layer costs every request a clone of everything behind it.
     door.requests.counted(request, |request| door.answered(request, next)).await
 }
@@ -62,27 +62,27 @@ fn is_for_people(request: &Request) -> bool {
 
 /// How fresh the check of a token must be.
 #[derive(Debug, Clone, Copy)]
-enum Trust {
+enum TokenFreshness {
     /// A cached check is good enough: the request only reads.
     AMomentAgo,
     /// Check in the store: the request changes something, manages tokens, or its route is in no table.
     Now,
 }
 
-impl Trust {
+impl TokenFreshness {
     fn of(right: Option<Right>) -> Self {
         match right {
-            Some(Right::Look | Right::LookAtPlan) => Trust::AMomentAgo,
+            Some(Right::Look | Right::LookAtPlan) => TokenFreshness::AMomentAgo,
             Some(Right::Enter | Right::Measure | Right::Operate | Right::Decide | Right::Vouch) | None => {
-                Trust::Now
+                TokenFreshness::Now
             }
         }
     }
 }
 
-impl Door {
+impl Authenticator {
     async fn answered(&self, request: Request, next: Next) -> Response {
-        let unopened = is_for_people(&request).then(|| Unopened::of(request.headers(), &self.cookie));
+        let unopened = is_for_people(&request).then(|| SignedOut::of(request.headers(), &self.cookie));
         match self.admitted(request).await {
             Ok(request) => {
                 let token =
@@ -110,14 +110,14 @@ impl Door {
     }
 
     /// Admits a request and stores its token in the request's extensions, so that handlers can record the caller.
-    async fn admitted(&self, mut request: Request) -> Result<Request, Refused> {
+    async fn admitted(&self, mut request: Request) -> Result<Request, ApiError> {
         let route = request.extensions().get::<MatchedPath>();
         let right = route.and_then(|route| right(request.method(), route.as_str()));
         match (right, self.reach) {
-            (Some(Right::Enter), _) | (Some(Right::Measure), Reach::ThisMachine) => return Ok(request),
+            (Some(Right::Enter), _) | (Some(Right::Measure), Exposure::ThisMachine) => return Ok(request),
             (Some(_) | None, _) => {}
         }
-        let trust = Trust::of(right);
+        let trust = TokenFreshness::of(right);
         let Some(token) = self.token(trust, request.method(), request.headers()).await? else {
             return Ok(request);
         };
@@ -146,21 +146,21 @@ impl Door {
     /// Returns the token of a request, or none if tokens are optional and the request has none.
     async fn token(
         &self,
-        trust: Trust,
+        trust: TokenFreshness,
         method: &Method,
         headers: &HeaderMap,
-    ) -> Result<Option<Token>, Refused> {
+    ) -> Result<Option<Token>, ApiError> {
         if let Some(text) = bearer(headers)? {
             let recognised = match trust {
-                Trust::AMomentAgo => self.engine.token_recall(text, TokenKind::Bearer).await?,
-                Trust::Now => self.engine.token_recognise(text, TokenKind::Bearer).await?,
+                TokenFreshness::AMomentAgo => self.engine.token_recall(text, TokenKind::Bearer).await?,
+                TokenFreshness::Now => self.engine.token_recognise(text, TokenKind::Bearer).await?,
             };
             return known(recognised).map(Some);
         }
         let session = match (self.cookie.shown(headers), page(headers)) {
             (Some(cookie), Some(page)) => Some(known(match trust {
-                Trust::AMomentAgo => self.engine.session_recall(cookie, page).await?,
-                Trust::Now => self.engine.session_recognise(cookie, page).await?,
+                TokenFreshness::AMomentAgo => self.engine.session_recall(cookie, page).await?,
+                TokenFreshness::Now => self.engine.session_recognise(cookie, page).await?,
             })),
             (Some(_), None) => {
                 Some(Err(unauthorized("the session cookie was sent without the page's half of the session")))
@@ -171,14 +171,14 @@ impl Door {
             (Some(Ok(token)), _) => from_our_page(method, headers).map(|()| Some(token)),
             // A browser keeps sending a cookie that has expired. If tokens are optional, such a request counts as one
             // without a token.
-            (Some(Err(_)) | None, Tokens::Optional) => Ok(None),
-            (Some(Err(refused)), Tokens::Required) => Err(refused),
-            (None, Tokens::Required) => Err(unauthorized("the request has no token")),
+            (Some(Err(_)) | None, TokenPolicy::Optional) => Ok(None),
+            (Some(Err(refused)), TokenPolicy::Required) => Err(refused),
+            (None, TokenPolicy::Required) => Err(unauthorized("the request has no token")),
         }
     }
 }
 
-fn known(recognised: TokenCheck) -> Result<Token, Refused> {
+fn known(recognised: TokenCheck) -> Result<Token, ApiError> {
     match recognised {
         TokenCheck::Bearer(token) => Ok(token),
         TokenCheck::Expired => Err(unauthorized("the token has expired")),
@@ -194,7 +194,7 @@ fn page(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Refuses a change from a browser that sends no `Origin`. The guard has already compared `Origin` with our own.
-fn from_our_page(method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
+fn from_our_page(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     if looks || headers.contains_key(ORIGIN) {
         return Ok(());
@@ -204,7 +204,7 @@ fn from_our_page(method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
 }
 
 /// Returns the bearer token of a request, and an error if there is more than one.
-fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refused> {
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let value = match (given.next(), given.next()) {
         (None, _) => return Ok(None),
@@ -216,7 +216,7 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refused> {
     token.map(Some).ok_or_else(|| unauthorized("the Authorization header is not one bearer token"))
 }
 
-fn unauthorized(text: &str) -> Refused {
+fn unauthorized(text: &str) -> ApiError {
     let hint = "send `Authorization: Bearer TOKEN`, or set DRYDOCK_TOKEN; `drydock token create` creates a token, `drydock token link` a sign-in link for a browser";
     refused(Code::Unauthorized, text, hint)
 }
@@ -224,8 +224,8 @@ fn unauthorized(text: &str) -> Refused {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, StorePlace};
-    use crate::http::cookie::Wire;
+    use crate::config::{Config, StoreLocation};
+    use crate::http::cookie::ConnectionSecurity;
     use crate::http::rights::tests::routes;
     use crate::http::router;
     use crate::http::router::ROOT;
@@ -233,14 +233,15 @@ mod tests {
     use drydock_engine::{NewRole, TokenInput};
     use tower::ServiceExt;
 
-    async fn desk(tokens: Tokens) -> (tempfile::TempDir, Engine, Router) {
+    async fn desk(tokens: TokenPolicy) -> (tempfile::TempDir, Engine, Router) {
         let folder = tempfile::tempdir().unwrap();
-        let place = StorePlace::Default(folder.path().join("drydock.db"));
+        let place = StoreLocation::Default(folder.path().join("drydock.db"));
         let engine = crate::embedded::engine(&place, Config::default()).await.unwrap();
-        let (cookie, streams) = (Cookie::of(1, Wire::Plain), Streams::default());
-        let (readers, reach) = (Readers::default(), Reach::Others);
-        let requests = Requests::default();
-        let door = Door { engine: engine.clone(), tokens, cookie, streams, readers, reach, requests };
+        let (cookie, streams) = (Cookie::of(1, ConnectionSecurity::Plain), TokenStreams::default());
+        let (readers, reach) = (StreamCounter::default(), Exposure::Others);
+        let requests = RequestMetrics::default();
+        let door =
+            Authenticator { engine: engine.clone(), tokens, cookie, streams, readers, reach, requests };
         (folder, engine.clone(), authenticated(router(engine, "http", "http"), door))
     }
 
@@ -262,7 +263,7 @@ mod tests {
     /// does.
     #[tokio::test]
     async fn each_role_may_do_what_the_table_says_on_every_route() {
-        let (_folder, engine, router) = desk(Tokens::Required).await;
+        let (_folder, engine, router) = desk(TokenPolicy::Required).await;
         for (name, asked, role) in
             [("o", NewRole::Operator, TokenRole::Operator), ("r", NewRole::Reader, TokenRole::Reader)]
         {
@@ -285,7 +286,7 @@ mod tests {
     /// Breaks if an invalid token is accepted, or is treated as no token where tokens are optional.
     #[tokio::test]
     async fn what_is_no_token_is_refused_even_where_none_is_needed() {
-        let (_folder, engine, router) = desk(Tokens::Optional).await;
+        let (_folder, engine, router) = desk(TokenPolicy::Optional).await;
         let good = format!("Bearer {}", token(&engine, "me", NewRole::Human).await);
         let get = async |headers: &[&str]| status(&router, &Method::GET, "/plans", headers).await;
         assert_eq!((get(&[]).await, get(&[&good]).await), (200, 200));

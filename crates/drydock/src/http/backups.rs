@@ -5,16 +5,16 @@ use drydock_api as api;
 use drydock_engine::{GcMode, Named, ProjectBackup, shield};
 use serde_json::Value;
 
-use super::extract::{Answer, Body, By, Path, Query, Sent};
+use super::extract::{ApiResult, JsonBody, JsonResponse, Path, Query, RequestCaller};
 use super::plans::{about, offered};
-use super::router::Shared;
+use super::router::AppState;
 use super::view;
 
 pub(super) async fn sync(
-    State(shared): State<Shared>,
+    State(shared): State<AppState>,
     Path(id): Path,
-    By(caller): By,
-) -> Answer<api::Synced> {
+    RequestCaller(caller): RequestCaller,
+) -> ApiResult<api::Synced> {
     let plan = shared.engine.plan(&id).await?.id;
     let (engine, authority) = (shared.engine.clone(), caller.authority);
     let id = plan.clone();
@@ -30,7 +30,7 @@ pub(super) async fn sync(
     for stated in ["outcome", "standing", "text"] {
         details.remove(stated);
     }
-    Ok(Sent(api::Synced {
+    Ok(JsonResponse(api::Synced {
         sync: api::Sync {
             outcome: synced.outcome.name().to_owned(),
             standing: synced.outcome.standing().name().to_owned(),
@@ -44,10 +44,10 @@ pub(super) async fn sync(
 }
 
 pub(super) async fn adopt(
-    State(shared): State<Shared>,
+    State(shared): State<AppState>,
     Path(id): Path,
-    By(caller): By,
-) -> Answer<api::OnePlan> {
+    RequestCaller(caller): RequestCaller,
+) -> ApiResult<api::OnePlan> {
     let plan = shared.engine.plan(&id).await?.id;
     let (engine, authority) = (shared.engine.clone(), caller.authority);
     let id = plan.clone();
@@ -55,58 +55,61 @@ pub(super) async fn adopt(
         Ok(plan) => plan,
         Err(error) => return Err(about(&shared.engine, &id, error, authority).await),
     };
-    Ok(Sent(api::OnePlan { plan: offered(&shared.engine, plan, authority).await? }))
+    Ok(JsonResponse(api::OnePlan { plan: offered(&shared.engine, plan, authority).await? }))
 }
 
 pub(super) async fn list(
-    State(shared): State<Shared>,
+    State(shared): State<AppState>,
     Query(query): Query<api::BackupQuery>,
-) -> Answer<api::Backups> {
+) -> ApiResult<api::Backups> {
     let plan = match query.plan {
         Some(given) => Some(shared.engine.plan(&given).await?.id),
         None => None,
     };
     let backups = shared.engine.backups(plan.as_ref()).await?;
     let (found, unseen) = (backups.found.into_iter().map(backup).collect(), backups.unseen);
-    Ok(Sent(api::Backups { backups: found, next: None, unseen }))
+    Ok(JsonResponse(api::Backups { backups: found, next: None, unseen }))
 }
 
 /// The plan and the number at the end of a backup's ref.
-type Name = Path<(String, String)>;
+type BackupPath = Path<(String, String)>;
 
-pub(super) async fn show(State(shared): State<Shared>, Path((plan, number)): Name) -> Answer<api::OneBackup> {
+pub(super) async fn show(
+    State(shared): State<AppState>,
+    Path((plan, number)): BackupPath,
+) -> ApiResult<api::OneBackup> {
     let found = shared.engine.backup(&format!("{plan}/{number}")).await?;
-    Ok(Sent(api::OneBackup { backup: backup(found) }))
+    Ok(JsonResponse(api::OneBackup { backup: backup(found) }))
 }
 
 pub(super) async fn restore(
-    State(shared): State<Shared>,
-    Path((plan, number)): Name,
-    Body(api::RestoreBackup { branch }): Body<api::RestoreBackup>,
-) -> Answer<api::RestoredBackup> {
+    State(shared): State<AppState>,
+    Path((plan, number)): BackupPath,
+    JsonBody(api::RestoreBackup { branch }): JsonBody<api::RestoreBackup>,
+) -> ApiResult<api::RestoredBackup> {
     let engine = shared.engine;
     let name = format!("{plan}/{number}");
     let restored = shield(async move { engine.backup_restore(&name, branch.as_deref()).await }).await?;
-    Ok(Sent(api::RestoredBackup { backup: backup(restored.backup), branch: restored.branch }))
+    Ok(JsonResponse(api::RestoredBackup { backup: backup(restored.backup), branch: restored.branch }))
 }
 
 pub(super) async fn delete(
-    State(shared): State<Shared>,
-    Path((plan, number)): Name,
+    State(shared): State<AppState>,
+    Path((plan, number)): BackupPath,
     Query(api::DeleteBackup { discard }): Query<api::DeleteBackup>,
-    By(caller): By,
-) -> Answer<api::OneBackup> {
+    RequestCaller(caller): RequestCaller,
+) -> ApiResult<api::OneBackup> {
     let engine = shared.engine;
     let name = format!("{plan}/{number}");
     let named = if discard { Named::Discard } else { Named::IfNeedless };
     let removed = shield(async move { engine.backup_delete(&name, named, &caller).await }).await?;
-    Ok(Sent(api::OneBackup { backup: backup(removed) }))
+    Ok(JsonResponse(api::OneBackup { backup: backup(removed) }))
 }
 
 pub(super) async fn prune(
-    State(shared): State<Shared>,
-    Body(asked): Body<api::PruneBackups>,
-) -> Answer<api::PrunedBackups> {
+    State(shared): State<AppState>,
+    JsonBody(asked): JsonBody<api::PruneBackups>,
+) -> ApiResult<api::PrunedBackups> {
     let plan = match asked.plan {
         Some(given) => Some(shared.engine.plan(&given).await?.id),
         None => None,
@@ -115,7 +118,7 @@ pub(super) async fn prune(
     let engine = shared.engine;
     let (removed, kept) = shield(async move { engine.backup_prune(plan.as_ref(), sweep).await }).await?;
     let all = |these: Vec<ProjectBackup>| these.into_iter().map(backup).collect();
-    Ok(Sent(api::PrunedBackups { removed: all(removed), kept: all(kept) }))
+    Ok(JsonResponse(api::PrunedBackups { removed: all(removed), kept: all(kept) }))
 }
 
 fn backup(backup: ProjectBackup) -> api::Backup {

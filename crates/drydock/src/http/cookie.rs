@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue};
 
 /// Whether the server uses TLS, which decides whether the cookie is marked `Secure`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wire {
+pub(crate) enum ConnectionSecurity {
     /// Without encryption.
     Plain,
     /// Over TLS.
@@ -21,12 +21,12 @@ pub(crate) enum Wire {
 #[derive(Clone)]
 pub(crate) struct Cookie {
     name: Arc<str>,
-    wire: Wire,
+    wire: ConnectionSecurity,
 }
 
 impl Cookie {
     /// Returns the cookie of the server on a port.
-    pub(crate) fn of(port: u16, wire: Wire) -> Self {
+    pub(crate) fn of(port: u16, wire: ConnectionSecurity) -> Self {
         Self { name: format!("drydock-{port}").into(), wire }
     }
 
@@ -40,8 +40,8 @@ impl Cookie {
     /// Returns the `Set-Cookie` header. Scripts cannot read the cookie, and browsers send it only from our own pages.
     pub(super) fn set(&self, secret: &str, life: Duration) -> HeaderValue {
         let secure = match self.wire {
-            Wire::Plain => "",
-            Wire::Tls => "; Secure",
+            ConnectionSecurity::Plain => "",
+            ConnectionSecurity::Tls => "; Secure",
         };
         let text = format!(
             "{}={secret}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{secure}",
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn only_the_cookie_of_this_server_is_read() {
-        let cookie = Cookie::of(7717, Wire::Plain);
+        let cookie = Cookie::of(7717, ConnectionSecurity::Plain);
         for (sent, shown) in [
             ("drydock-7717=a", Some("a")),
             ("x=1; drydock-7717=b;y=2", Some("b")),
@@ -83,7 +83,10 @@ mod tests {
     #[test]
     fn a_session_is_out_of_the_reach_of_scripts_and_other_sites() {
         let set = |wire| Cookie::of(1, wire).set("s", Duration::from_secs(9)).to_str().unwrap().to_owned();
-        assert_eq!(set(Wire::Plain), "drydock-1=s; Path=/; HttpOnly; SameSite=Strict; Max-Age=9");
-        assert!(set(Wire::Tls).ends_with("; Secure"));
+        assert_eq!(
+            set(ConnectionSecurity::Plain),
+            "drydock-1=s; Path=/; HttpOnly; SameSite=Strict; Max-Age=9"
+        );
+        assert!(set(ConnectionSecurity::Tls).ends_with("; Secure"));
     }
 }

@@ -14,26 +14,26 @@ use tokio_util::sync::CancellationToken;
 
 /// The idle connections, in the order in which they became idle.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Crowd(Arc<Mutex<Silent>>);
+pub(super) struct IdleConnections(Arc<Mutex<IdleQueue>>);
 
 #[derive(Debug, Default)]
-struct Silent {
+struct IdleQueue {
     next: u64,
     waiting: BTreeMap<u64, CancellationToken>,
 }
 
 /// A connection, and whether it is idle.
 #[derive(Debug)]
-pub(super) struct Place {
-    crowd: Crowd,
+pub(super) struct ConnectionSlot {
+    crowd: IdleConnections,
     /// Cancelled when the connection must be closed to make room.
     pub(super) put_off: CancellationToken,
-    standing: Mutex<Standing>,
+    standing: Mutex<ConnectionActivity>,
 }
 
 /// State of a connection. Only the connection's own task changes it.
 #[derive(Debug, Clone, Copy)]
-enum Standing {
+enum ConnectionActivity {
     /// Idle, with this number in the list of idle connections.
     Silent(u64),
     /// A request is in progress.
@@ -42,12 +42,12 @@ enum Standing {
     Answered,
 }
 
-impl Crowd {
+impl IdleConnections {
     /// Returns the state of a new connection, which starts idle.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> ConnectionSlot {
         let put_off = CancellationToken::new();
-        let standing = Mutex::new(Standing::Silent(self.enter(&put_off)));
-        Place { crowd: self.clone(), put_off, standing }
+        let standing = Mutex::new(ConnectionActivity::Silent(self.enter(&put_off)));
+        ConnectionSlot { crowd: self.clone(), put_off, standing }
     }
 
     /// Closes the connection that has been idle longest. Returns false if none is idle.
@@ -70,16 +70,18 @@ impl Crowd {
         self.lock().waiting.remove(&number);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Silent> {
+    fn lock(&self) -> MutexGuard<'_, IdleQueue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Place {
+impl ConnectionSlot {
     /// Marks the connection as busy with a request. Returns false if the request must not be handled because the
     /// connection was just chosen to be closed, which would drop the work with it.
     pub(super) fn ask(&self) -> bool {
-        if let Standing::Silent(number) = std::mem::replace(&mut *self.standing(), Standing::Asking) {
+        if let ConnectionActivity::Silent(number) =
+            std::mem::replace(&mut *self.standing(), ConnectionActivity::Asking)
+        {
             self.crowd.leave(number);
         }
         !self.put_off.is_cancelled()
@@ -88,48 +90,48 @@ impl Place {
     /// Called when all written bytes have been sent. A connection whose answer is complete becomes idle again.
     pub(super) fn flushed(&self) {
         let mut standing = self.standing();
-        if let Standing::Answered = *standing {
-            *standing = Standing::Silent(self.crowd.enter(&self.put_off));
+        if let ConnectionActivity::Answered = *standing {
+            *standing = ConnectionActivity::Silent(self.crowd.enter(&self.put_off));
         }
     }
 
     fn answered(&self) {
-        *self.standing() = Standing::Answered;
+        *self.standing() = ConnectionActivity::Answered;
     }
 
-    fn standing(&self) -> MutexGuard<'_, Standing> {
+    fn standing(&self) -> MutexGuard<'_, ConnectionActivity> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        if let Standing::Silent(number) = *self.standing() {
+        if let ConnectionActivity::Silent(number) = *self.standing() {
             self.crowd.leave(number);
         }
     }
 }
 
 /// The body of an answer. It is dropped after its last byte was written, which marks the answer as complete.
-pub(super) struct Answer {
+pub(super) struct TrackedBody {
     body: Body,
-    place: Arc<Place>,
+    place: Arc<ConnectionSlot>,
 }
 
-impl Answer {
+impl TrackedBody {
     /// Returns the body of an answer on this connection.
-    pub(super) fn new(body: Body, place: Arc<Place>) -> Self {
+    pub(super) fn new(body: Body, place: Arc<ConnectionSlot>) -> Self {
         Self { body, place }
     }
 }
 
-impl Drop for Answer {
+impl Drop for TrackedBody {
     fn drop(&mut self) {
         self.place.answered();
     }
 }
 
-impl hyper::body::Body for Answer {
+impl hyper::body::Body for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

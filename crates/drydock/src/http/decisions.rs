@@ -7,10 +7,12 @@ use drydock_engine::{EngineError, shield};
 use drydock_store::{DecisionFilter, DecisionOrder};
 use serde_json::json;
 
-use super::extract::{Answer, Body, By, Path, Query, Refused, Sent, invalid, limit};
+use super::extract::{
+    ApiError, ApiResult, JsonBody, JsonResponse, Path, Query, RequestCaller, invalid, limit,
+};
 use super::plans::{about, cursor, offered};
 use super::problem::problem;
-use super::router::Shared;
+use super::router::AppState;
 use super::view;
 
 const LIMIT_DEFAULT: u32 = 50;
@@ -19,9 +21,9 @@ const LIMIT_MAX: u32 = 1_000;
 const IDS_MAX: usize = 1_000;
 
 pub(super) async fn list(
-    State(shared): State<Shared>,
+    State(shared): State<AppState>,
     Query(query): Query<api::DecisionQuery>,
-) -> Answer<api::Decisions> {
+) -> ApiResult<api::Decisions> {
     let plan = match query.plan {
         Some(given) => Some(shared.engine.plan(&given).await?.id),
         None => None,
@@ -51,20 +53,20 @@ pub(super) async fn list(
         false => None,
     };
     let decisions = page.items.into_iter().map(view::decision).collect();
-    Ok(Sent(api::Decisions { decisions, next: page.next.map(|next| next.to_string()), total }))
+    Ok(JsonResponse(api::Decisions { decisions, next: page.next.map(|next| next.to_string()), total }))
 }
 
-pub(super) async fn show(State(shared): State<Shared>, Path(id): Path) -> Answer<api::OneDecision> {
+pub(super) async fn show(State(shared): State<AppState>, Path(id): Path) -> ApiResult<api::OneDecision> {
     let decision = shared.engine.decision(&id).await?;
-    Ok(Sent(api::OneDecision { decision: view::decision(decision) }))
+    Ok(JsonResponse(api::OneDecision { decision: view::decision(decision) }))
 }
 
 pub(super) async fn resolve(
-    State(shared): State<Shared>,
+    State(shared): State<AppState>,
     Path(id): Path,
-    By(caller): By,
-    Body(answer): Body<api::Resolve>,
-) -> Answer<api::Resolved> {
+    RequestCaller(caller): RequestCaller,
+    JsonBody(answer): JsonBody<api::Resolve>,
+) -> ApiResult<api::Resolved> {
     let decision = shared.engine.decision(&id).await?;
     let (engine, authority, asked) = (shared.engine.clone(), caller.authority, decision.plan.clone());
     let resolved =
@@ -72,13 +74,13 @@ pub(super) async fn resolve(
     let (decision, plan) = match resolved.await {
         Err(error @ EngineError::Refused(Refusal::DecisionClosed(_))) => {
             let stored = shared.engine.decision(&id).await?;
-            return Err(Refused(Box::new(answered(problem(&error), view::decision(stored)))));
+            return Err(ApiError(Box::new(answered(problem(&error), view::decision(stored)))));
         }
         Err(error) => return Err(about(&shared.engine, &asked, error, authority).await),
         Ok(resolved) => resolved,
     };
     let plan = offered(&shared.engine, plan, authority).await?;
-    Ok(Sent(api::Resolved { decision: view::decision(decision), plan }))
+    Ok(JsonResponse(api::Resolved { decision: view::decision(decision), plan }))
 }
 
 /// Adds the stored answer to the refusal of a second answer.

@@ -10,8 +10,8 @@ use drydock_domain::{ChangesetId, IdPrefix};
 use drydock_engine::{EngineError, FeedFilter, PatternError};
 use drydock_store::PrefixMatch;
 
-use super::extract::{Answer, Path, Query, Refused, Sent, invalid, limit};
-use super::router::Shared;
+use super::extract::{ApiError, ApiResult, JsonResponse, Path, Query, invalid, limit};
+use super::router::AppState;
 use super::{stream, view};
 
 const LIMIT_DEFAULT: u32 = 500;
@@ -20,10 +20,10 @@ const LIMIT_MAX: u32 = 5_000;
 const WAIT_MAX_MS: u64 = 30_000;
 
 pub(super) async fn list(
-    State(shared): State<Shared>,
+    State(shared): State<AppState>,
     headers: HeaderMap,
     Query(query): Query<api::EventQuery>,
-) -> Result<Response, Refused> {
+) -> Result<Response, ApiError> {
     let interest = interest(&shared, query.plan.as_deref(), query.kind.as_deref()).await?;
     // A position before the first event means the beginning of the feed.
     let after = query.after.unwrap_or(0).max(0);
@@ -42,16 +42,16 @@ pub(super) async fn list(
     let wait = Duration::from_millis(query.wait_ms.unwrap_or(0).min(WAIT_MAX_MS));
     let page = shared.engine.events_page(after, &interest, i64::from(limit), wait).await?;
     let events = page.events.into_iter().map(view::event).collect();
-    Ok(Sent(api::Events { events, next: page.next, ends_at: page.ends_at }).into_response())
+    Ok(JsonResponse(api::Events { events, next: page.next, ends_at: page.ends_at }).into_response())
 }
 
 /// Returns the newest events of a plan, oldest first.
 async fn newest_of(
-    shared: &Shared,
+    shared: &AppState,
     query: &api::EventQuery,
     interest: &FeedFilter,
     newest: u32,
-) -> Answer<api::Events> {
+) -> ApiResult<api::Events> {
     let alone = query.limit.is_none() && query.wait_ms.is_none() && query.after.is_none();
     let (Some(plan), None, true) = (&interest.plan, &interest.kinds, alone) else {
         let text = "`newest` can only be combined with `plan`";
@@ -61,11 +61,11 @@ async fn newest_of(
     let mut events = shared.engine.store().event_recent(plan, i64::from(count)).await?;
     events.reverse();
     let events = events.into_iter().map(view::event).collect();
-    Ok(Sent(api::Events { events, next: None, ends_at: None }))
+    Ok(JsonResponse(api::Events { events, next: None, ends_at: None }))
 }
 
 /// Parses the filter for events.
-async fn interest(shared: &Shared, plan: Option<&str>, kind: Option<&str>) -> Result<FeedFilter, Refused> {
+async fn interest(shared: &AppState, plan: Option<&str>, kind: Option<&str>) -> Result<FeedFilter, ApiError> {
     let plan = match plan {
         Some(given) => Some(shared.engine.plan(given).await?.id),
         None => None,
@@ -77,9 +77,9 @@ async fn interest(shared: &Shared, plan: Option<&str>, kind: Option<&str>) -> Re
 }
 
 pub(super) async fn last(
-    State(shared): State<Shared>,
+    State(shared): State<AppState>,
     Query(query): Query<api::LastEventQuery>,
-) -> Answer<api::LastEvent> {
+) -> ApiResult<api::LastEvent> {
     let store = shared.engine.store();
     let last = match query.plan {
         Some(given) => {
@@ -88,25 +88,30 @@ pub(super) async fn last(
         }
         None => store.event_newest().await?,
     };
-    Ok(Sent(api::LastEvent { last }))
+    Ok(JsonResponse(api::LastEvent { last }))
 }
 
 pub(super) async fn changesets(
-    State(shared): State<Shared>,
+    State(shared): State<AppState>,
     Query(query): Query<api::ChangesetQuery>,
-) -> Answer<api::Changesets> {
+) -> ApiResult<api::Changesets> {
     let Some(given) = query.plan else { return Err(invalid("no plan given", "add ?plan=ID")) };
     let plan = shared.engine.plan(&given).await?;
     let changesets = shared.engine.store().changeset_list(&plan.id).await?;
     let changesets = changesets.into_iter().map(view::changeset).collect();
-    Ok(Sent(api::Changesets { changesets, next: None }))
+    Ok(JsonResponse(api::Changesets { changesets, next: None }))
 }
 
-pub(super) async fn changeset(State(shared): State<Shared>, Path(id): Path) -> Answer<api::OneChangeset> {
-    let absent = || Refused::from(EngineError::absent("changeset", &id));
+pub(super) async fn changeset(
+    State(shared): State<AppState>,
+    Path(id): Path,
+) -> ApiResult<api::OneChangeset> {
+    let absent = || ApiError::from(EngineError::absent("changeset", &id));
     let prefix = IdPrefix::parse(&id, ChangesetId::PREFIX, "changeset").map_err(|_| absent())?;
     match shared.engine.store().changeset_find(&prefix).await? {
-        PrefixMatch::One(changeset) => Ok(Sent(api::OneChangeset { changeset: view::changeset(changeset) })),
+        PrefixMatch::One(changeset) => {
+            Ok(JsonResponse(api::OneChangeset { changeset: view::changeset(changeset) }))
+        }
         PrefixMatch::None => Err(absent()),
         PrefixMatch::Many(candidates) => {
             Err(EngineError::Ambiguous { kind: "changeset", given: id, candidates }.into())

@@ -5,15 +5,15 @@ use drydock_api as api;
 use drydock_domain::{Plan, Progress, Stage};
 use drydock_engine::PlanExplanation;
 
-use super::extract::{Answer, Path, Query, Refused, Sent, refused};
-use super::router::Shared;
+use super::extract::{ApiError, ApiResult, JsonResponse, Path, Query, refused};
+use super::router::AppState;
 use super::view;
 
 pub(super) async fn explain(
-    State(shared): State<Shared>,
+    State(shared): State<AppState>,
     Path(id): Path,
     Query(query): Query<api::ExplainQuery>,
-) -> Answer<api::OneExplanation> {
+) -> ApiResult<api::OneExplanation> {
     let plan = shared.engine.plan(&id).await?;
     let found = shared.engine.explain(&plan).await?;
     let whole = explanation(plan, found);
@@ -21,7 +21,7 @@ pub(super) async fn explain(
         Some(choice) => about(whole, choice.trim())?,
         None => whole,
     };
-    Ok(Sent(api::OneExplanation { explanation }))
+    Ok(JsonResponse(api::OneExplanation { explanation }))
 }
 
 fn explanation(plan: Plan, found: PlanExplanation) -> api::Explanation {
@@ -79,7 +79,7 @@ fn strategy(plan: &Plan, found: &PlanExplanation) -> String {
 }
 
 /// Reduces the explanation to one choice, the choices that lead to it, and those that follow from it.
-fn about(whole: api::Explanation, asked: &str) -> Result<api::Explanation, Refused> {
+fn about(whole: api::Explanation, asked: &str) -> Result<api::Explanation, ApiError> {
     let named = |choice: &&api::NumberedChoice| {
         choice.number == asked || choice.id.as_deref() == Some(asked) || choice.question == asked
     };

@@ -20,24 +20,24 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::problem::problem;
-use super::router::{BODY_MAX, Shared};
+use super::router::{AppState, BODY_MAX};
 
 /// The maximum time to receive the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// A request that was refused, with the reason.
-pub(crate) struct Refused(pub(super) Box<Problem>);
+pub(crate) struct ApiError(pub(super) Box<Problem>);
 
 /// Return type of a handler.
-pub(super) type Answer<T> = Result<Sent<T>, Refused>;
+pub(super) type ApiResult<T> = Result<JsonResponse<T>, ApiError>;
 
 /// Serializes a value as JSON.
-pub(super) struct Sent<T>(pub(super) T);
+pub(super) struct JsonResponse<T>(pub(super) T);
 
 /// A value that is already serialized as JSON.
-pub(super) struct Written(pub(super) Bytes);
+pub(super) struct RawJson(pub(super) Bytes);
 
-pub(super) struct Body<T>(pub(super) T);
+pub(super) struct JsonBody<T>(pub(super) T);
 
 /// The named segments of the path. By default there is one.
 pub(super) struct Path<T = String>(pub(super) T);
@@ -48,9 +48,9 @@ pub(super) struct Query<T>(pub(super) T);
 pub(super) struct As(pub(super) Authority);
 
 /// The caller, and the revision it expects.
-pub(super) struct By(pub(super) Caller);
+pub(super) struct RequestCaller(pub(super) Caller);
 
-impl IntoResponse for Refused {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, [(CONTENT_TYPE, Problem::MEDIA_TYPE)], json(&self.0)).into_response();
@@ -64,25 +64,25 @@ impl IntoResponse for Refused {
     }
 }
 
-impl From<EngineError> for Refused {
+impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
-        Refused(Box::new(problem(&error)))
+        ApiError(Box::new(problem(&error)))
     }
 }
 
-impl From<drydock_store::StoreError> for Refused {
+impl From<drydock_store::StoreError> for ApiError {
     fn from(error: drydock_store::StoreError) -> Self {
         EngineError::from(error).into()
     }
 }
 
-impl<T: Serialize> IntoResponse for Sent<T> {
+impl<T: Serialize> IntoResponse for JsonResponse<T> {
     fn into_response(self) -> Response {
-        Written(json(&self.0).into()).into_response()
+        RawJson(json(&self.0).into()).into_response()
     }
 }
 
-impl IntoResponse for Written {
+impl IntoResponse for RawJson {
     fn into_response(self) -> Response {
         let mut response = Response::new(self.0.into());
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -94,10 +94,10 @@ pub(super) fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("wire types have text keys and finite numbers")
 }
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
-    type Rejection = Refused;
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Refused> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         let typed = is_json(request.headers());
         let bytes = whole(request.into_body()).await?;
         if bytes.is_empty() {
@@ -113,7 +113,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
 }
 
 /// Reads a body to its end, within [`BODY_TIME`] and the maximum size.
-pub(super) async fn whole(body: axum::body::Body) -> Result<Bytes, Refused> {
+pub(super) async fn whole(body: axum::body::Body) -> Result<Bytes, ApiError> {
     let read = Limited::new(body, BODY_MAX).collect();
     match tokio::time::timeout(BODY_TIME, read).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
@@ -132,12 +132,12 @@ pub(super) async fn whole(body: axum::body::Body) -> Result<Bytes, Refused> {
     }
 }
 
-fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<Body<T>, Refused> {
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<JsonBody<T>, ApiError> {
     if has_nul(bytes) {
         let text = "the body: a text contains the character NUL, which git and PostgreSQL cannot store";
         return Err(refused(Code::Invalid, text, "remove it"));
     }
-    serde_json::from_slice(bytes).map(Body).map_err(|error| {
+    serde_json::from_slice(bytes).map(JsonBody).map_err(|error| {
         let text = format!("the body: {error}");
         if error.is_data() {
             refused(Code::Invalid, text, "fix the named field")
@@ -168,9 +168,9 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
-    type Rejection = Refused;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let read = axum::extract::Path::<T>::from_request_parts(parts, state).await;
         read.map(|axum::extract::Path(segments)| Path(segments)).map_err(|error: PathRejection| {
             let hint = "escape names and ids as UTF-8 with %XX";
@@ -180,33 +180,33 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
 }
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
-    type Rejection = Refused;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let read = axum::extract::Query::<T>::from_request_parts(parts, state).await;
         read.map(|axum::extract::Query(query)| Query(query))
             .map_err(|error| refused(Code::Invalid, error.body_text(), "fix or remove the named parameter"))
     }
 }
 
-impl FromRequestParts<Shared> for As {
+impl FromRequestParts<AppState> for As {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, shared: &AppState) -> Result<Self, Infallible> {
         Ok(As(shared.caller(parts.extensions.get::<Token>(), None).authority))
     }
 }
 
-impl FromRequestParts<Shared> for By {
-    type Rejection = Refused;
+impl FromRequestParts<AppState> for RequestCaller {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, shared: &AppState) -> Result<Self, ApiError> {
         let expected = expected(&parts.headers)?;
-        Ok(By(shared.caller(parts.extensions.get::<Token>(), expected)))
+        Ok(RequestCaller(shared.caller(parts.extensions.get::<Token>(), expected)))
     }
 }
 
-fn expected(headers: &HeaderMap) -> Result<Option<i64>, Refused> {
+fn expected(headers: &HeaderMap) -> Result<Option<i64>, ApiError> {
     let Some(value) = headers.get(IF_MATCH) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default().trim_matches('"');
     let revision = text.parse().map_err(|_| {
@@ -217,17 +217,17 @@ fn expected(headers: &HeaderMap) -> Result<Option<i64>, Refused> {
 }
 
 /// Returns a refusal with a hint.
-pub(super) fn refused(code: Code, text: impl Into<String>, hint: &str) -> Refused {
-    Refused(Box::new(Problem::new(code, text.into()).hint(hint)))
+pub(super) fn refused(code: Code, text: impl Into<String>, hint: &str) -> ApiError {
+    ApiError(Box::new(Problem::new(code, text.into()).hint(hint)))
 }
 
 /// Returns a refusal of an invalid value, with a hint.
-pub(super) fn invalid(text: impl Into<String>, hint: &str) -> Refused {
+pub(super) fn invalid(text: impl Into<String>, hint: &str) -> ApiError {
     refused(Code::Invalid, text, hint)
 }
 
 /// Returns the page size. A larger request is reduced to the maximum; the page's `next` shows that there is more.
-pub(super) fn limit(asked: Option<u32>, default: u32, most: u32) -> Result<u32, Refused> {
+pub(super) fn limit(asked: Option<u32>, default: u32, most: u32) -> Result<u32, ApiError> {
     match asked {
         Some(0) => Err(invalid("the limit is 0", "use a limit of 1 or more")),
         Some(asked) => Ok(asked.min(most)),

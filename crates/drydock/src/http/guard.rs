@@ -10,7 +10,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use drydock_api::Code;
 
-use super::extract::{Refused, refused};
+use super::extract::{ApiError, refused};
 
 /// The hosts by which a request may address this server, in addition to those of loopback.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub(crate) enum Hosts {
 }
 
 /// Accepts a request whose `Host` and `Origin` are allowed.
-pub(super) fn allowed(request: &Request, hosts: &Hosts) -> Result<(), Refused> {
+pub(super) fn allowed(request: &Request, hosts: &Hosts) -> Result<(), ApiError> {
     let named: Option<Authority> =
         only(request.headers(), &HOST).and_then(|host| host.to_str().ok()?.parse().ok());
     let is_ours = |authority: &Authority| hosts.include(authority);

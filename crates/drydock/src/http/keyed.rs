@@ -18,8 +18,8 @@ use drydock_engine::shield;
 use drydock_store::{IdempotencyClaim, KeyState, StoreError, StoredResponse};
 use ring::digest::{Context, SHA256};
 
-use super::extract::{Refused, refused, whole};
-use super::router::{ROOT, Shared};
+use super::extract::{ApiError, refused, whole};
+use super::router::{AppState, ROOT};
 use super::tokens::NOT_KEPT;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -39,7 +39,7 @@ const ANSWER_MAX: usize = 16 * 1024 * 1024;
 pub(super) struct Seed(pub(super) u128);
 
 /// Performs a request that changes something once, even if it is sent several times under its key.
-pub(super) async fn keyed(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+pub(super) async fn keyed(State(shared): State<AppState>, request: Request, next: Next) -> Response {
     match key(request.headers()) {
         Ok(None) => next.run(request).await,
         // Runs to its end even if the client disconnects, so that the answer is there when the client retries.
@@ -51,7 +51,7 @@ pub(super) async fn keyed(State(shared): State<Shared>, request: Request, next: 
     }
 }
 
-fn key(headers: &HeaderMap) -> Result<Option<String>, Refused> {
+fn key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let mut given = headers.get_all(KEY).iter();
     let wrong = || {
         let text = format!("Idempotency-Key is not a single value of 1 to {KEY_MAX} ASCII characters");
@@ -67,7 +67,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Refused> {
     }
 }
 
-async fn once(shared: &Shared, key: String, request: Request, next: Next) -> Result<Response, Refused> {
+async fn once(shared: &AppState, key: String, request: Request, next: Next) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
     let body = whole(body).await?;
     let asker = head.extensions.get::<Token>().map(|token| token.id.as_str()).unwrap_or_default();
@@ -109,7 +109,7 @@ async fn once(shared: &Shared, key: String, request: Request, next: Next) -> Res
 }
 
 /// Renews a claim while it is polled.
-async fn keep(shared: &Shared, claim: &IdempotencyClaim) -> Infallible {
+async fn keep(shared: &AppState, claim: &IdempotencyClaim) -> Infallible {
     loop {
         tokio::time::sleep(CLAIM_RENEW).await;
         if let Err(error) = shared.engine.store().answer_renew(claim, CLAIM_TTL).await {
@@ -118,14 +118,18 @@ async fn keep(shared: &Shared, claim: &IdempotencyClaim) -> Infallible {
     }
 }
 
-fn unknown() -> Refused {
+fn unknown() -> ApiError {
     let text = "an earlier request with this key was interrupted, and it is unknown whether it took effect";
     refused(Code::OutcomeUnknown, text, "check whether it did; if not, send it with a new key")
 }
 
 /// Stores the answer of a request that succeeded or was refused permanently. After an internal failure, the outcome
 /// stays unknown.
-async fn settle(shared: &Shared, claim: IdempotencyClaim, response: Response) -> Result<Response, Refused> {
+async fn settle(
+    shared: &AppState,
+    claim: IdempotencyClaim,
+    response: Response,
+) -> Result<Response, ApiError> {
     let (head, body) = response.into_parts();
     let store = shared.engine.store();
     let Ok(body) = to_bytes(body, ANSWER_MAX).await else {
@@ -142,14 +146,14 @@ async fn settle(shared: &Shared, claim: IdempotencyClaim, response: Response) ->
     let settled: Result<(), StoreError> = match fate(head.status, &body) {
         // A secret is not stored. If the request is repeated, the name of the token is taken, or another link is
         // created and only one of them is used.
-        Fate::Final if is_secret => store.answer_forget(claim).await,
-        Fate::Final => {
+        ReplayPolicy::Final if is_secret => store.answer_forget(claim).await,
+        ReplayPolicy::Final => {
             let body = String::from_utf8_lossy(&body).into_owned();
             let answer = StoredResponse { status: head.status.as_u16(), media: media.to_owned(), body };
             store.answer_keep(claim, answer).await
         }
-        Fate::Passing => store.answer_forget(claim).await,
-        Fate::Unknown => store.answer_abandon(claim).await,
+        ReplayPolicy::Passing => store.answer_forget(claim).await,
+        ReplayPolicy::Unknown => store.answer_abandon(claim).await,
     };
     if let Err(error) = settled {
         tracing::warn!(error = %told(&error), "could not store a response; a repeated request with its key counts as interrupted");
@@ -159,7 +163,7 @@ async fn settle(shared: &Shared, claim: IdempotencyClaim, response: Response) ->
 
 /// How a repeated request is handled after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum ReplayPolicy {
     /// Return the same answer again.
     Final,
     /// Nothing was done; the request may succeed later.
@@ -168,15 +172,15 @@ enum Fate {
     Unknown,
 }
 
-fn fate(status: StatusCode, body: &Bytes) -> Fate {
+fn fate(status: StatusCode, body: &Bytes) -> ReplayPolicy {
     if status.is_server_error() {
-        return Fate::Unknown;
+        return ReplayPolicy::Unknown;
     }
     let code = serde_json::from_slice::<Problem>(body).ok().map(|problem| problem.code);
     match code {
-        Some(Code::LockHeld | Code::StaleRevision) => Fate::Passing,
-        Some(Code::LeaseLost | Code::Interrupted | Code::Terminated) => Fate::Unknown,
-        Some(_) | None => Fate::Final,
+        Some(Code::LockHeld | Code::StaleRevision) => ReplayPolicy::Passing,
+        Some(Code::LeaseLost | Code::Interrupted | Code::Terminated) => ReplayPolicy::Unknown,
+        Some(_) | None => ReplayPolicy::Final,
     }
 }
 
@@ -238,10 +242,10 @@ mod tests {
             let body = Bytes::from(serde_json::to_vec(&Problem::new(code.clone(), "x")).unwrap());
             fate(StatusCode::from_u16(code.status()).unwrap(), &body)
         };
-        assert_eq!(fate(StatusCode::OK, &Bytes::from_static(b"{}")), Fate::Final);
-        assert_eq!(problem(Code::UnknownOption), Fate::Final);
-        assert_eq!(problem(Code::LockHeld), Fate::Passing);
-        assert_eq!(problem(Code::StoreBusy), Fate::Unknown);
-        assert_eq!(problem(Code::LeaseLost), Fate::Unknown);
+        assert_eq!(fate(StatusCode::OK, &Bytes::from_static(b"{}")), ReplayPolicy::Final);
+        assert_eq!(problem(Code::UnknownOption), ReplayPolicy::Final);
+        assert_eq!(problem(Code::LockHeld), ReplayPolicy::Passing);
+        assert_eq!(problem(Code::StoreBusy), ReplayPolicy::Unknown);
+        assert_eq!(problem(Code::LeaseLost), ReplayPolicy::Unknown);
     }
 }

@@ -22,9 +22,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
 
-use super::crowd::{Answer, Crowd, Place};
-use super::patient::Waiting;
-use super::tls::{Speech, Tls};
+use super::crowd::{ConnectionSlot, IdleConnections, TrackedBody};
+use super::patient::WriteTimeoutStream;
+use super::tls::{MaybeTlsStream, Tls};
 
 /// The maximum time to send the head of a request, and its maximum size.
 const HEAD_TIME: Duration = Duration::from_secs(15);
@@ -69,25 +69,25 @@ impl Bounds {
 }
 
 /// A service that answers requests.
-pub(crate) trait Answering:
+pub(crate) trait HttpService:
     Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static
 {
 }
 
-impl<S> Answering for S where
+impl<S> HttpService for S where
     S: Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static
 {
 }
 
 /// Serves a listener until stopped, then finishes the requests in progress.
-pub(crate) async fn listen<S: Answering>(
+pub(crate) async fn listen<S: HttpService>(
     listener: TcpListener,
     tls: Option<Tls>,
     service: S,
     bounds: Bounds,
     stop: &CancellationToken,
 ) -> io::Result<()> {
-    let (crowd, mut open) = (Crowd::default(), JoinSet::new());
+    let (crowd, mut open) = (IdleConnections::default(), JoinSet::new());
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -110,7 +110,7 @@ pub(crate) async fn listen<S: Answering>(
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(error = %told(&error), "could not set TCP_NODELAY");
         }
-        let speech = Speech::over(stream, tls.as_ref());
+        let speech = MaybeTlsStream::over(stream, tls.as_ref());
         open.spawn(converse(speech, service.clone(), bounds, crowd.place(), stop.clone()));
     }
     drop(listener);
@@ -119,17 +119,17 @@ pub(crate) async fn listen<S: Answering>(
 }
 
 /// Serves the requests of one connection, one after the other.
-async fn converse<S: Answering>(
-    speech: Speech,
+async fn converse<S: HttpService>(
+    speech: MaybeTlsStream,
     answering: S,
     bounds: Bounds,
-    place: Place,
+    place: ConnectionSlot,
     stop: CancellationToken,
 ) {
     let put_off = place.put_off.clone();
     let place = Arc::new(place);
     let sent = Arc::clone(&place);
-    let stream = Waiting::new(speech, bounds.patience, move || sent.flushed());
+    let stream = WriteTimeoutStream::new(speech, bounds.patience, move || sent.flushed());
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         // The head of the request was received; until it is answered, the connection must not be closed to make room.
         let (may_ask, answering, place) = (place.ask(), answering.clone(), Arc::clone(&place));
@@ -138,7 +138,7 @@ async fn converse<S: Answering>(
                 return Err(io::Error::from(io::ErrorKind::ConnectionAborted));
             }
             let answer = answering.oneshot(request.map(axum::body::Body::new) as Request).await;
-            Ok(answer.unwrap_or_else(|never| match never {}).map(|body| Answer::new(body, place)))
+            Ok(answer.unwrap_or_else(|never| match never {}).map(|body| TrackedBody::new(body, place)))
         }
     });
     let mut builder = http1::Builder::new();

@@ -15,26 +15,26 @@ use drydock_engine::{Engine, EngineError, FirstLog, LogFollower, LogNews, LogQue
 use futures_util::stream;
 use serde_json::{Value, json};
 
-use super::extract::{Answer, Path, Query, Refused, Sent, invalid, refused};
-use super::router::Shared;
+use super::extract::{ApiError, ApiResult, JsonResponse, Path, Query, invalid, refused};
+use super::router::AppState;
 use super::stream as events;
 
 /// The maximum time that one request may wait for a line.
 const WAIT_MAX_MS: u64 = 30_000;
 
-pub(super) async fn list(State(shared): State<Shared>, Path(id): Path) -> Answer<api::Logs> {
+pub(super) async fn list(State(shared): State<AppState>, Path(id): Path) -> ApiResult<api::Logs> {
     let plan = shared.engine.plan(&id).await?;
     let logs = shared.engine.logs(&plan.id).await?.into_iter();
     let logs = logs.map(|log| api::Log { run: log.run, began_at: log.began_at, size: log.size }).collect();
-    Ok(Sent(api::Logs { logs, next: None }))
+    Ok(JsonResponse(api::Logs { logs, next: None }))
 }
 
 pub(super) async fn read(
-    State(shared): State<Shared>,
+    State(shared): State<AppState>,
     headers: HeaderMap,
     Path(id): Path,
     Query(query): Query<api::LogQuery>,
-) -> Result<Response, Refused> {
+) -> Result<Response, ApiError> {
     let plan = shared.engine.plan(&id).await?;
     let start = start(query.offset.unwrap_or(0));
     if events::is_wanted(&headers) {
@@ -110,7 +110,7 @@ struct Seen {
 
 impl Seen {
     /// Reads `OFFSET`, which is in the run of the address, or `OFFSET@RUN`.
-    fn read(id: &str, address: Option<String>) -> Result<Self, Refused> {
+    fn read(id: &str, address: Option<String>) -> Result<Self, ApiError> {
         let unreadable = || {
             let text = format!("Last-Event-ID is {id:?}, but the id of a line is OFFSET or OFFSET@RUN");
             refused(Code::Unparsable, text, "send the `id` of the last event received, or no Last-Event-ID")
@@ -150,7 +150,7 @@ enum Stage {
     Ended,
 }
 
-async fn follow(shared: &Shared, plan: Plan, named: Named, start: LogStart) -> Result<Response, Refused> {
+async fn follow(shared: &AppState, plan: Plan, named: Named, start: LogStart) -> Result<Response, ApiError> {
     let first = match shared.engine.log_follow(&plan, named.run(), start).await? {
         Some(follower) => Stage::Going(follower, named.ids()),
         None => Stage::Waiting(shared.engine.clone(), plan.id, start),

@@ -19,9 +19,9 @@ use crate::telemetry::continued;
 
 /// The requests of this process so far, by route, then by method and status.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Requests(Arc<Mutex<BTreeMap<String, OfRoute>>>);
+pub(crate) struct RequestMetrics(Arc<Mutex<BTreeMap<String, OfRoute>>>);
 
-type OfRoute = BTreeMap<(&'static str, u16), Counted>;
+type OfRoute = BTreeMap<(&'static str, u16), RequestStats>;
 
 /// The labels of a counter.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,14 +33,14 @@ pub(super) struct Kind {
 
 /// The number of requests and their total duration.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counted {
+pub(super) struct RequestStats {
     pub(super) count: u64,
     pub(super) spent: Duration,
 }
 
-impl Requests {
+impl RequestMetrics {
     /// Returns all counters in order.
-    pub(super) fn read(&self) -> Vec<(Kind, Counted)> {
+    pub(super) fn read(&self) -> Vec<(Kind, RequestStats)> {
         let counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<_> = counted
             .iter()
@@ -55,15 +55,18 @@ impl Requests {
 }
 
 /// Returns a router that counts requests to its own routes, but not those that it forwards.
-pub(crate) fn measured<S: Clone + Send + Sync + 'static>(router: Router<S>, requests: Requests) -> Router<S> {
+pub(crate) fn measured<S: Clone + Send + Sync + 'static>(
+    router: Router<S>,
+    requests: RequestMetrics,
+) -> Router<S> {
     router.route_layer(from_fn_with_state(requests, count))
 }
 
-async fn count(State(requests): State<Requests>, request: Request, next: Next) -> Response {
+async fn count(State(requests): State<RequestMetrics>, request: Request, next: Next) -> Response {
     requests.counted(request, |request| next.run(request)).await
 }
 
-impl Requests {
+impl RequestMetrics {
     /// Counts and logs a request around the handler that answers it.
     pub(super) async fn counted<F>(&self, request: Request, answer: impl FnOnce(Request) -> F) -> Response
     where

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// A connection with a write timeout. It also reports when all written data has been sent.
-pub(crate) struct Waiting<S, F> {
+pub(crate) struct WriteTimeoutStream<S, F> {
     stream: S,
     patience: Duration,
     flushed: F,
@@ -18,7 +18,7 @@ pub(crate) struct Waiting<S, F> {
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S, F> Waiting<S, F> {
+impl<S, F> WriteTimeoutStream<S, F> {
     /// Returns the connection with this timeout. `flushed` is called when all written data has been sent.
     pub(super) fn new(stream: S, patience: Duration, flushed: F) -> Self {
         Self { stream, patience, flushed, stalled: None }
@@ -39,7 +39,7 @@ impl<S, F> Waiting<S, F> {
     }
 }
 
-impl<S: AsyncRead + Unpin, F: Unpin> AsyncRead for Waiting<S, F> {
+impl<S: AsyncRead + Unpin, F: Unpin> AsyncRead for WriteTimeoutStream<S, F> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -49,7 +49,7 @@ impl<S: AsyncRead + Unpin, F: Unpin> AsyncRead for Waiting<S, F> {
     }
 }
 
-impl<S: AsyncWrite + Unpin, F: Fn() + Unpin> AsyncWrite for Waiting<S, F> {
+impl<S: AsyncWrite + Unpin, F: Fn() + Unpin> AsyncWrite for WriteTimeoutStream<S, F> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write(context, bytes);
@@ -94,7 +94,7 @@ mod tests {
     async fn only_a_reader_that_does_not_read_is_disconnected() {
         let patience = Duration::from_secs(20);
         let (near, mut far) = duplex(8);
-        let mut near = Waiting::new(near, patience, || ());
+        let mut near = WriteTimeoutStream::new(near, patience, || ());
         let slow = async {
             let mut read = vec![0; 8];
             for _ in 0..10 {

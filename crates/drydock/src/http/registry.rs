@@ -8,26 +8,26 @@ use drydock_domain::{InvariantScope, Name, OnDivergence, Validation};
 use drydock_engine::{InvariantInput, OverridePolicy, ProjectInput};
 use serde_json::{Value, json};
 
-use super::extract::{Answer, Body, Path, Query, Refused, Sent, invalid};
-use super::router::Shared;
+use super::extract::{ApiError, ApiResult, JsonBody, JsonResponse, Path, Query, invalid};
+use super::router::AppState;
 use super::view;
 
 /// The maximum length of a validation name that is derived from its command.
 const NAME_MADE_MAX: usize = 40;
 
-pub(super) async fn projects(State(shared): State<Shared>) -> Answer<api::Projects> {
+pub(super) async fn projects(State(shared): State<AppState>) -> ApiResult<api::Projects> {
     let projects = shared.engine.store().project_list().await?.into_iter().map(view::project).collect();
-    Ok(Sent(api::Projects { projects, next: None }))
+    Ok(JsonResponse(api::Projects { projects, next: None }))
 }
 
-pub(super) async fn project(State(shared): State<Shared>, Path(name): Path) -> Answer<api::OneProject> {
-    Ok(Sent(api::OneProject { project: view::project(shared.engine.project(&name).await?) }))
+pub(super) async fn project(State(shared): State<AppState>, Path(name): Path) -> ApiResult<api::OneProject> {
+    Ok(JsonResponse(api::OneProject { project: view::project(shared.engine.project(&name).await?) }))
 }
 
 pub(super) async fn project_add(
-    State(shared): State<Shared>,
-    Body(new): Body<api::NewProject>,
-) -> Answer<api::OneProject> {
+    State(shared): State<AppState>,
+    JsonBody(new): JsonBody<api::NewProject>,
+) -> ApiResult<api::OneProject> {
     let validations = validations(new.validations)?;
     let project = ProjectInput {
         name: new.name,
@@ -38,7 +38,7 @@ pub(super) async fn project_add(
         validations,
     };
     let project = shared.engine.project_add(project).await?;
-    Ok(Sent(api::OneProject { project: view::project(project) }))
+    Ok(JsonResponse(api::OneProject { project: view::project(project) }))
 }
 
 fn policy(asked: api::OnDivergence) -> OnDivergence {
@@ -50,7 +50,7 @@ fn policy(asked: api::OnDivergence) -> OnDivergence {
 
 /// Parses validations. If several share a name derived from their commands, they are numbered. A duplicate name given
 /// by a user is refused because a report could not show which of them failed.
-fn validations(given: Vec<api::NewValidation>) -> Result<Vec<Validation>, Refused> {
+fn validations(given: Vec<api::NewValidation>) -> Result<Vec<Validation>, ApiError> {
     let hint = "give each validation a unique name of letters and digits";
     let mut read: Vec<Validation> = Vec::new();
     for one in given {
@@ -88,46 +88,46 @@ fn name_of(command: &str) -> String {
     if name.is_empty() { "validation".to_owned() } else { name }
 }
 
-pub(super) async fn project_remove(State(shared): State<Shared>, Path(name): Path) -> Answer<Value> {
+pub(super) async fn project_remove(State(shared): State<AppState>, Path(name): Path) -> ApiResult<Value> {
     shared.engine.project_remove(&name).await?;
-    Ok(Sent(json!({})))
+    Ok(JsonResponse(json!({})))
 }
 
-pub(super) async fn actions(State(shared): State<Shared>) -> Answer<api::Actions> {
+pub(super) async fn actions(State(shared): State<AppState>) -> ApiResult<api::Actions> {
     let actions = shared.engine.store().action_list().await?.into_iter().map(view::action).collect();
-    Ok(Sent(api::Actions { actions, next: None }))
+    Ok(JsonResponse(api::Actions { actions, next: None }))
 }
 
-pub(super) async fn action(State(shared): State<Shared>, Path(name): Path) -> Answer<api::OneAction> {
-    Ok(Sent(api::OneAction { action: view::action(shared.engine.action(&name).await?) }))
+pub(super) async fn action(State(shared): State<AppState>, Path(name): Path) -> ApiResult<api::OneAction> {
+    Ok(JsonResponse(api::OneAction { action: view::action(shared.engine.action(&name).await?) }))
 }
 
 pub(super) async fn action_create(
-    State(shared): State<Shared>,
-    Body(new): Body<api::NewAction>,
-) -> Answer<api::OneAction> {
+    State(shared): State<AppState>,
+    JsonBody(new): JsonBody<api::NewAction>,
+) -> ApiResult<api::OneAction> {
     let action =
         shared.engine.action_create(&new.toml).await.map_err(|error| in_file(error.into(), new.file))?;
-    Ok(Sent(api::OneAction { action: view::action(action) }))
+    Ok(JsonResponse(api::OneAction { action: view::action(action) }))
 }
 
 /// Adds the name of the file that contains the error.
-fn in_file(mut refused: Refused, file: Option<String>) -> Refused {
+fn in_file(mut refused: ApiError, file: Option<String>) -> ApiError {
     if let (Some(file), api::Code::Invalid) = (file, &refused.0.code) {
         refused.0.detail = format!("{file}: {}", refused.0.detail);
     }
     refused
 }
 
-pub(super) async fn action_remove(State(shared): State<Shared>, Path(name): Path) -> Answer<Value> {
+pub(super) async fn action_remove(State(shared): State<AppState>, Path(name): Path) -> ApiResult<Value> {
     shared.engine.action_remove(&name).await?;
-    Ok(Sent(json!({})))
+    Ok(JsonResponse(json!({})))
 }
 
 pub(super) async fn invariants(
-    State(shared): State<Shared>,
+    State(shared): State<AppState>,
     Query(query): Query<api::InvariantQuery>,
-) -> Answer<api::Invariants> {
+) -> ApiResult<api::Invariants> {
     let invariants = match query.effective {
         None => shared.engine.store().invariant_list(None).await?,
         Some(given) => {
@@ -135,16 +135,16 @@ pub(super) async fn invariants(
             shared.engine.invariants_effective(&plan).await?
         }
     };
-    Ok(Sent(api::Invariants {
+    Ok(JsonResponse(api::Invariants {
         invariants: invariants.into_iter().map(view::invariant).collect(),
         next: None,
     }))
 }
 
 pub(super) async fn invariant_add(
-    State(shared): State<Shared>,
-    Body(new): Body<api::NewInvariant>,
-) -> Answer<api::OneInvariant> {
+    State(shared): State<AppState>,
+    JsonBody(new): JsonBody<api::NewInvariant>,
+) -> ApiResult<api::OneInvariant> {
     let scope = scope(&shared, new.scope).await?;
     let lock = if new.locked { OverridePolicy::Locked } else { OverridePolicy::Open };
     let rule = InvariantInput {
@@ -155,21 +155,21 @@ pub(super) async fn invariant_add(
         at: new.at.iter().map(view::phase_asked).collect(),
     };
     let invariant = shared.engine.invariant_add(rule, scope, lock).await?;
-    Ok(Sent(api::OneInvariant { invariant: view::invariant(invariant) }))
+    Ok(JsonResponse(api::OneInvariant { invariant: view::invariant(invariant) }))
 }
 
 pub(super) async fn invariant_remove(
-    State(shared): State<Shared>,
+    State(shared): State<AppState>,
     Path(name): Path,
     Query(query): Query<api::ScopeQuery>,
-) -> Answer<Value> {
+) -> ApiResult<Value> {
     let scope = scope(&shared, query.scope).await?;
     shared.engine.invariant_remove(&name, &scope).await?;
-    Ok(Sent(json!({})))
+    Ok(JsonResponse(json!({})))
 }
 
 /// Parses a scope. A plan id may be a unique prefix.
-async fn scope(shared: &Shared, text: Option<String>) -> Result<InvariantScope, Refused> {
+async fn scope(shared: &AppState, text: Option<String>) -> Result<InvariantScope, ApiError> {
     let Some(text) = text else { return Ok(InvariantScope::Global) };
     match text.strip_prefix("plan:") {
         Some(given) => Ok(InvariantScope::Plan(shared.engine.plan(given).await?.id)),

@@ -134,7 +134,7 @@ pub(super) fn may(role: &TokenRole, right: Option<Right>, plan: Option<&str>) ->
 
 /// The actions that the page offers to its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Offer {
+pub(crate) enum PageAccess {
     Everything,
     /// Everything but answers to decisions.
     Operating,
@@ -142,12 +142,12 @@ pub(crate) enum Offer {
 }
 
 /// Returns the actions that the page offers to a role. A user without a token gets everything.
-pub(crate) fn offer(role: Option<&TokenRole>) -> Offer {
+pub(crate) fn offer(role: Option<&TokenRole>) -> PageAccess {
     let has = |right| role.is_none_or(|role| may(role, Some(right), None));
     match (has(Right::Operate), has(Right::Decide)) {
-        (true, true) => Offer::Everything,
-        (true, false) => Offer::Operating,
-        (false, _) => Offer::Looking,
+        (true, true) => PageAccess::Everything,
+        (true, false) => PageAccess::Operating,
+        (false, _) => PageAccess::Looking,
     }
 }
 

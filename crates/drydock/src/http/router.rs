@@ -10,9 +10,9 @@ use drydock_api::Code;
 use drydock_domain::{Authority, Token, TokenRole};
 use drydock_engine::{Caller, Engine};
 
-use super::extract::{Refused, refused};
+use super::extract::{ApiError, refused};
 use super::keyed::keyed;
-use super::shown::Shown;
+use super::shown::PlanJsonCache;
 use super::{backups, decisions, events, explain, logs, openapi, plans, registry, tokens, upkeep};
 
 /// The prefix of every route.
@@ -23,14 +23,14 @@ pub(super) const BODY_MAX: usize = 4 * 1024 * 1024;
 
 /// The state shared by all handlers.
 #[derive(Clone)]
-pub(super) struct Shared {
+pub(super) struct AppState {
     pub(super) engine: Engine,
-    pub(super) shown: Arc<Shown>,
+    pub(super) shown: Arc<PlanJsonCache>,
     by: Arc<str>,
     via: &'static str,
 }
 
-impl Shared {
+impl AppState {
     /// Returns the caller for the record: the name of the token, or the default name for requests without one.
     pub(super) fn caller(&self, token: Option<&Token>, expected: Option<i64>) -> Caller {
         let (by, authority) = match token {
@@ -52,7 +52,7 @@ fn authority(role: &TokenRole) -> Authority {
 
 /// Returns the router on an engine. Requests without a token are recorded under the name `by`.
 pub(crate) fn router(engine: Engine, by: &str, via: &'static str) -> Router {
-    let shared = Shared { engine, shown: Arc::default(), by: by.into(), via };
+    let shared = AppState { engine, shown: Arc::default(), by: by.into(), via };
     // Full paths instead of a nested router, and no layer around routes that only read: each layer, and a nested
     // router is one, costs every request a clone of everything behind it.
     looking()
@@ -67,7 +67,7 @@ fn at(path: &str) -> String {
 }
 
 /// The routes that only read.
-fn looking() -> Router<Shared> {
+fn looking() -> Router<AppState> {
     Router::new()
         .route(&at("/openapi.json"), get(openapi::document))
         .route(&at("/projects"), get(registry::projects))
@@ -99,7 +99,7 @@ fn looking() -> Router<Shared> {
 }
 
 /// The routes that change something.
-fn changing() -> Router<Shared> {
+fn changing() -> Router<AppState> {
     Router::new()
         .route(&at("/projects"), post(registry::project_add))
         .route(&at("/projects/{name}"), delete(registry::project_remove))
@@ -132,12 +132,12 @@ fn changing() -> Router<Shared> {
         .route(&at("/gc"), post(upkeep::collect))
 }
 
-async fn unknown() -> Refused {
+async fn unknown() -> ApiError {
     refused(Code::NotFound, "unknown route", "routes start with /api/v1")
 }
 
 /// Answers a request to an existing route with another method.
-pub(crate) async fn other_method(method: Method) -> Refused {
+pub(crate) async fn other_method(method: Method) -> ApiError {
     let text = format!("this route does not accept {method}");
     refused(Code::MethodNotAllowed, text, "the Allow header of the response lists the accepted methods")
 }
@@ -145,7 +145,7 @@ pub(crate) async fn other_method(method: Method) -> Refused {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, StorePlace};
+    use crate::config::{Config, StoreLocation};
     use axum::body::Body;
     use axum::http::Request;
     use axum::http::header::{ALLOW, CONTENT_TYPE};
@@ -159,7 +159,7 @@ mod tests {
     #[tokio::test]
     async fn what_cannot_be_carried_out_is_answered_with_a_problem_and_a_next_step() {
         let folder = tempfile::tempdir().unwrap();
-        let place = StorePlace::Default(folder.path().join("drydock.db"));
+        let place = StoreLocation::Default(folder.path().join("drydock.db"));
         let router =
             router(crate::embedded::engine(&place, Config::default()).await.unwrap(), "test", "test");
         let json = "application/json";

@@ -10,33 +10,33 @@ use axum::response::{IntoResponse, Response};
 use drydock_engine::Engine;
 use tower::{ServiceExt, service_fn};
 
-use super::auth::{Door, authenticated};
+use super::auth::{Authenticator, authenticated};
 use super::cookie::Cookie;
 use super::guard::{Hosts, allowed};
-use super::listen::Answering;
-use super::meter::Requests;
+use super::listen::HttpService;
+use super::meter::RequestMetrics;
 use super::router::{ROOT, other_method, router};
-use super::streams::{Readers, Streams};
+use super::streams::{StreamCounter, TokenStreams};
 use super::strict::dressed;
-use super::vitals::{self, Vitals};
+use super::vitals::{self, HealthState};
 use super::{openapi, welcome};
-use crate::config::Tokens;
-use crate::page::{Gate, page};
+use crate::config::TokenPolicy;
+use crate::page::{PageGuard, page};
 
 /// The conditions on which a server accepts requests.
 #[derive(Debug, Clone)]
-pub(crate) struct Terms {
-    pub(crate) tokens: Tokens,
+pub(crate) struct ServerPolicy {
+    pub(crate) tokens: TokenPolicy,
     /// The hosts by which a request may address this server.
     pub(crate) hosts: Hosts,
     /// The session cookie of browsers.
     pub(crate) cookie: Cookie,
-    pub(crate) reach: Reach,
+    pub(crate) reach: Exposure,
 }
 
 /// Which machines can reach a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum Exposure {
     /// Only this machine.
     ThisMachine,
     /// Other machines too.
@@ -44,17 +44,18 @@ pub(crate) enum Reach {
 }
 
 /// The service, and the background work that it needs.
-pub(crate) struct Served {
+pub(crate) struct TcpService {
     front: Arc<Front>,
     engine: Engine,
-    streams: Streams,
+    streams: TokenStreams,
 }
 
-impl Served {
+impl TcpService {
     /// Returns the service on an engine, on these terms.
-    pub(crate) fn new(engine: &Engine, terms: Terms) -> Self {
-        let (streams, readers, requests) = (Streams::default(), Readers::default(), Requests::default());
-        let door = Door {
+    pub(crate) fn new(engine: &Engine, terms: ServerPolicy) -> Self {
+        let (streams, readers, requests) =
+            (TokenStreams::default(), StreamCounter::default(), RequestMetrics::default());
+        let door = Authenticator {
             engine: engine.clone(),
             tokens: terms.tokens,
             cookie: terms.cookie.clone(),
@@ -63,13 +64,13 @@ impl Served {
             reach: terms.reach,
             requests: requests.clone(),
         };
-        let vitals = Vitals { engine: engine.clone(), requests: requests.clone(), readers };
+        let vitals = HealthState { engine: engine.clone(), requests: requests.clone(), readers };
         let routes = router(engine.clone(), "http", "http")
             .merge(welcome::routes(engine.clone(), terms.cookie.clone()))
             .merge(vitals::routes(vitals))
             .merge(openapi::reference())
             .method_not_allowed_fallback(other_method);
-        let gate = Gate { tokens: terms.tokens, cookie: terms.cookie };
+        let gate = PageGuard { tokens: terms.tokens, cookie: terms.cookie };
         let routes = authenticated(routes, door);
         let page = page(routes.clone(), requests, gate);
         let front = Arc::new(Front { hosts: terms.hosts, routes, page });
@@ -77,7 +78,7 @@ impl Served {
     }
 
     /// Returns the service for connections.
-    pub(crate) fn service(&self) -> impl Answering {
+    pub(crate) fn service(&self) -> impl HttpService {
         let front = Arc::clone(&self.front);
         service_fn(move |request| {
             let front = Arc::clone(&front);

@@ -24,23 +24,23 @@ type Key = (String, Authority);
 
 /// Answers by plan and authority.
 #[derive(Debug, Default)]
-pub(super) struct Shown(Mutex<Answers<PlanRows>>);
+pub(super) struct PlanJsonCache(Mutex<CachedPlans<PlanRows>>);
 
 #[derive(Debug)]
-struct Answers<R> {
+struct CachedPlans<R> {
     bytes: usize,
-    of: HashMap<Key, Answer<R>>,
+    of: HashMap<Key, CachedPlan<R>>,
 }
 
 /// An answer, the rows it was made from, and the size of both.
 #[derive(Debug)]
-struct Answer<R> {
+struct CachedPlan<R> {
     row: R,
     body: Bytes,
     bytes: usize,
 }
 
-impl Shown {
+impl PlanJsonCache {
     /// Returns the plan of these rows as JSON, with the actions that this authority can take.
     pub(super) fn answer(&self, row: PlanRows, authority: Authority) -> Result<Bytes, StoreError> {
         let key = (row.id().unwrap_or_default().to_owned(), authority);
@@ -52,28 +52,28 @@ impl Shown {
         let plan = view::offered(sighted.snapshot.plan, &offered);
         let body = Bytes::from(json(&api::OnePlan { plan }));
         let bytes = row.bytes() + body.len();
-        self.lock().keep(key, Answer { row, body: body.clone(), bytes });
+        self.lock().keep(key, CachedPlan { row, body: body.clone(), bytes });
         Ok(body)
     }
 
     /// Ignores poisoning: a panic while the lock is held leaves no partial change.
-    fn lock(&self) -> MutexGuard<'_, Answers<PlanRows>> {
+    fn lock(&self) -> MutexGuard<'_, CachedPlans<PlanRows>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<R> Default for Answers<R> {
+impl<R> Default for CachedPlans<R> {
     fn default() -> Self {
         Self { bytes: 0, of: HashMap::new() }
     }
 }
 
-impl<R: PartialEq> Answers<R> {
+impl<R: PartialEq> CachedPlans<R> {
     fn known(&self, key: &Key, row: &R) -> Option<Bytes> {
         self.of.get(key).filter(|answer| answer.row == *row).map(|answer| answer.body.clone())
     }
 
-    fn keep(&mut self, key: Key, answer: Answer<R>) {
+    fn keep(&mut self, key: Key, answer: CachedPlan<R>) {
         if let Some(old) = self.of.remove(&key) {
             self.bytes -= old.bytes;
         }
@@ -81,7 +81,7 @@ impl<R: PartialEq> Answers<R> {
             return;
         }
         if self.of.len() >= ANSWERS_MAX || self.bytes + answer.bytes > BYTES_MAX {
-            *self = Answers::default();
+            *self = CachedPlans::default();
         }
         self.bytes += answer.bytes;
         self.of.insert(key, answer);
@@ -92,8 +92,8 @@ impl<R: PartialEq> Answers<R> {
 mod tests {
     use super::*;
 
-    fn answer(row: usize, bytes: usize) -> Answer<usize> {
-        Answer { row, body: Bytes::new(), bytes }
+    fn answer(row: usize, bytes: usize) -> CachedPlan<usize> {
+        CachedPlan { row, body: Bytes::new(), bytes }
     }
 
     fn key(id: &str) -> Key {
@@ -104,7 +104,7 @@ mod tests {
     /// changes.
     #[test]
     fn no_more_is_kept_than_there_is_room_for() {
-        let mut answers = Answers::default();
+        let mut answers = CachedPlans::default();
         let mut most = 0;
         for number in 0..10 * ANSWERS_MAX {
             answers.keep(key(&number.to_string()), answer(number, 10));

@@ -14,8 +14,8 @@ use drydock_domain::told;
 use drydock_engine::{EngineError, FeedBatch, FeedFilter, Follower};
 use futures_util::stream;
 
-use super::extract::{Refused, refused};
-use super::router::Shared;
+use super::extract::{ApiError, refused};
+use super::router::AppState;
 
 pub(super) const MEDIA_TYPE: &str = "text/event-stream";
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -40,7 +40,7 @@ pub(super) fn last_id(headers: &HeaderMap) -> Option<&str> {
 
 /// Returns the last id that the client received. It takes precedence over the query, which does not change when a
 /// browser reconnects.
-pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<i64>, Refused> {
+pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<i64>, ApiError> {
     let Some(text) = last_id(headers) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| {
         let text = format!("Last-Event-ID is {text:?}, but the id of an event is a number");
@@ -50,7 +50,11 @@ pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<i64>, Refused> {
 
 /// Answers with the events after a position, then with each new event. If the position is beyond the end of the feed,
 /// the client gets a message about that, and then new events.
-pub(super) async fn answer(shared: &Shared, after: i64, interest: FeedFilter) -> Result<Response, Refused> {
+pub(super) async fn answer(
+    shared: &AppState,
+    after: i64,
+    interest: FeedFilter,
+) -> Result<Response, ApiError> {
     // Read even if the position needs no check: after the stream has started, a store that is unreachable can no
     // longer be reported as an error.
     let newest = shared.engine.store().event_newest().await?;
@@ -60,11 +64,13 @@ pub(super) async fn answer(shared: &Shared, after: i64, interest: FeedFilter) ->
         Some(ends_at) => format!("{OPENING}{}", beyond(FeedEnd { after, ends_at })),
         None => OPENING.to_owned(),
     };
-    let flow = stream::unfold(Stage::Opening(opening, follower), |stage| async {
+    let flow = stream::unfold(SseState::Opening(opening, follower), |stage| async {
         match stage {
-            Stage::Opening(opening, follower) => Some((Ok(Bytes::from(opening)), Stage::Going(follower))),
-            Stage::Going(follower) => go(follower).await,
-            Stage::Ended => None,
+            SseState::Opening(opening, follower) => {
+                Some((Ok(Bytes::from(opening)), SseState::Going(follower)))
+            }
+            SseState::Going(follower) => go(follower).await,
+            SseState::Ended => None,
         }
     });
     Ok(response(Body::from_stream(flow)))
@@ -87,13 +93,13 @@ fn beyond(end: FeedEnd) -> String {
     format!("event: {}\ndata: {data}\n\n", FeedEnd::EVENT)
 }
 
-enum Stage {
+enum SseState {
     Opening(String, Follower),
     Going(Follower),
     Ended,
 }
 
-async fn go(mut follower: Follower) -> Option<(Result<Bytes, EngineError>, Stage)> {
+async fn go(mut follower: Follower) -> Option<(Result<Bytes, EngineError>, SseState)> {
     match follower.next(HEARTBEAT_EVERY).await {
         Ok(FeedBatch::Events(events)) => {
             let mut text = String::new();
@@ -102,13 +108,15 @@ async fn go(mut follower: Follower) -> Option<(Result<Bytes, EngineError>, Stage
                 write!(text, "id: {seq}\nevent: {kind}\ndata: {}\n\n", one.json)
                     .expect("writing to a String cannot fail");
             }
-            Some((Ok(Bytes::from(text)), Stage::Going(follower)))
+            Some((Ok(Bytes::from(text)), SseState::Going(follower)))
         }
-        Ok(FeedBatch::Quiet) => Some((Ok(Bytes::from_static(HEARTBEAT.as_bytes())), Stage::Going(follower))),
+        Ok(FeedBatch::Quiet) => {
+            Some((Ok(Bytes::from_static(HEARTBEAT.as_bytes())), SseState::Going(follower)))
+        }
         Ok(FeedBatch::Over) => None,
         Err(error) => {
             tracing::warn!(error = %told(&error), "an event stream was interrupted; the client can reconnect");
-            Some((Err(error), Stage::Ended))
+            Some((Err(error), SseState::Ended))
         }
     }
 }
@@ -116,7 +124,7 @@ async fn go(mut follower: Follower) -> Option<(Result<Bytes, EngineError>, Stage
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, StorePlace};
+    use crate::config::{Config, StoreLocation};
     use axum::http::{HeaderValue, Request};
     use http_body_util::BodyExt;
     use tower::ServiceExt;
@@ -140,7 +148,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_quiet_stream_gives_signs_of_life_without_ids() {
         let folder = tempfile::tempdir().unwrap();
-        let place = StorePlace::Default(folder.path().join("drydock.db"));
+        let place = StoreLocation::Default(folder.path().join("drydock.db"));
         let engine = crate::embedded::engine(&place, Config::default()).await.unwrap();
         let ask = Request::get("/api/v1/events").header(ACCEPT, MEDIA_TYPE).body(Body::empty()).unwrap();
         let mut body =

@@ -19,19 +19,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// The number of open streams of all callers.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Readers(Arc<AtomicUsize>);
+pub(super) struct StreamCounter(Arc<AtomicUsize>);
 
 /// Decrements the number when its stream is dropped.
-struct Reader(Readers);
+struct CountedStream(StreamCounter);
 
-impl Readers {
+impl StreamCounter {
     /// Counts a response that is a stream until it is dropped.
     pub(super) fn counted(&self, response: Response) -> Response {
         if !is_stream(&response) {
             return response;
         }
         self.0.fetch_add(1, Ordering::Relaxed);
-        let reader = Reader(self.clone());
+        let reader = CountedStream(self.clone());
         response.map(|body| {
             Body::from_stream(body.into_data_stream().map(move |part| {
                 let _counted = &reader;
@@ -45,7 +45,7 @@ impl Readers {
     }
 }
 
-impl Drop for Reader {
+impl Drop for CountedStream {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -58,21 +58,21 @@ fn is_stream(response: &Response) -> bool {
 
 /// The open streams by token.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Streams(Arc<Mutex<HashMap<TokenId, Open>>>);
+pub(super) struct TokenStreams(Arc<Mutex<HashMap<TokenId, OpenStreams>>>);
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenStreams {
     count: usize,
     over: CancellationToken,
 }
 
 /// An entry for one stream of a token, removed on drop.
-struct Place {
-    streams: Streams,
+struct StreamGuard {
+    streams: TokenStreams,
     token: TokenId,
 }
 
-impl Streams {
+impl TokenStreams {
     /// Makes a response that is a stream end together with its token.
     pub(super) fn bound(&self, token: &TokenId, response: Response) -> Response {
         if !is_stream(&response) {
@@ -89,11 +89,11 @@ impl Streams {
         })
     }
 
-    fn place(&self, token: &TokenId) -> (Place, CancellationToken) {
+    fn place(&self, token: &TokenId) -> (StreamGuard, CancellationToken) {
         let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let open = streams.entry(token.clone()).or_default();
         open.count += 1;
-        (Place { streams: self.clone(), token: token.clone() }, open.over.clone())
+        (StreamGuard { streams: self.clone(), token: token.clone() }, open.over.clone())
     }
 
     fn tokens(&self) -> Vec<TokenId> {
@@ -128,7 +128,7 @@ impl Streams {
     }
 }
 
-impl Drop for Place {
+impl Drop for StreamGuard {
     fn drop(&mut self) {
         let mut streams = self.streams.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = streams.get_mut(&self.token) {

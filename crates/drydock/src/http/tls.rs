@@ -74,7 +74,7 @@ impl Tls {
 }
 
 /// A connection, with or without TLS.
-pub(crate) enum Speech {
+pub(crate) enum MaybeTlsStream {
     /// Without TLS.
     Plain(TcpStream),
     /// During the TLS handshake.
@@ -83,22 +83,22 @@ pub(crate) enum Speech {
     Private(Box<TlsStream<TcpStream>>),
 }
 
-impl Speech {
+impl MaybeTlsStream {
     /// Returns the connection, with TLS if it is configured.
     pub(super) fn over(stream: TcpStream, tls: Option<&Tls>) -> Self {
         match tls {
-            None => Speech::Plain(stream),
+            None => MaybeTlsStream::Plain(stream),
             Some(tls) => {
                 let acceptor = tls.acceptor.lock().unwrap_or_else(PoisonError::into_inner);
-                Speech::Greeting(Box::new(acceptor.accept(stream)))
+                MaybeTlsStream::Greeting(Box::new(acceptor.accept(stream)))
             }
         }
     }
 
     fn greet(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if let Speech::Greeting(accept) = self {
+        if let MaybeTlsStream::Greeting(accept) = self {
             let agreed = ready!(Pin::new(accept.as_mut()).poll(context))?;
-            *self = Speech::Private(Box::new(agreed));
+            *self = MaybeTlsStream::Private(Box::new(agreed));
         }
         Poll::Ready(Ok(()))
     }
@@ -110,20 +110,20 @@ macro_rules! either {
         let speech = $speech.get_mut();
         ready!(speech.greet($context))?;
         match speech {
-            Speech::Plain($stream) => {
+            MaybeTlsStream::Plain($stream) => {
                 let $stream = Pin::new($stream);
                 $deed
             }
-            Speech::Private($stream) => {
+            MaybeTlsStream::Private($stream) => {
                 let $stream = Pin::new($stream.as_mut());
                 $deed
             }
-            Speech::Greeting(_) => unreachable!("checked above"),
+            MaybeTlsStream::Greeting(_) => unreachable!("checked above"),
         }
     }};
 }
 
-impl AsyncRead for Speech {
+impl AsyncRead for MaybeTlsStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -133,7 +133,7 @@ impl AsyncRead for Speech {
     }
 }
 
-impl AsyncWrite for Speech {
+impl AsyncWrite for MaybeTlsStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         either!(self, context, stream => stream.poll_write(context, bytes))
     }
@@ -147,7 +147,7 @@ impl AsyncWrite for Speech {
     }
 
     fn is_write_vectored(&self) -> bool {
-        matches!(self, Speech::Plain(stream) if stream.is_write_vectored())
+        matches!(self, MaybeTlsStream::Plain(stream) if stream.is_write_vectored())
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -11,23 +11,23 @@ use drydock_api as api;
 use drydock_domain::{Token, TokenKind, TokenRole, TokenState};
 use drydock_engine::{NewRole, Secret, TokenInput};
 
-use super::extract::{Answer, Body, By, Path, Refused, Sent, invalid};
-use super::router::Shared;
+use super::extract::{ApiError, ApiResult, JsonBody, JsonResponse, Path, RequestCaller, invalid};
+use super::router::AppState;
 use super::view::time;
 
 /// Marks an answer that must not be stored, neither by proxies nor by us.
 pub(super) const NOT_KEPT: HeaderValue = HeaderValue::from_static("no-store");
 
-pub(super) async fn list(State(shared): State<Shared>) -> Answer<api::Tokens> {
+pub(super) async fn list(State(shared): State<AppState>) -> ApiResult<api::Tokens> {
     let tokens = shared.engine.tokens().await?.into_iter().map(token).collect();
-    Ok(Sent(api::Tokens { tokens, next: None }))
+    Ok(JsonResponse(api::Tokens { tokens, next: None }))
 }
 
 pub(super) async fn create(
-    State(shared): State<Shared>,
+    State(shared): State<AppState>,
     asked_with: Option<Extension<Token>>,
-    Body(new): Body<api::NewToken>,
-) -> Result<Response, Refused> {
+    JsonBody(new): JsonBody<api::NewToken>,
+) -> Result<Response, ApiError> {
     let role = match (new.role, new.run) {
         (api::Role::Human, None) => NewRole::Human,
         (api::Role::Operator, None) => NewRole::Operator,
@@ -45,20 +45,21 @@ pub(super) async fn create(
     let (made, secret) =
         shared.engine.token_create(TokenInput { name: new.name, role, life, made_by }).await?;
     let made = api::MadeToken { token: token(made), secret: secret.reveal().to_owned() };
-    Ok(([(CACHE_CONTROL, NOT_KEPT)], Sent(made)).into_response())
+    Ok(([(CACHE_CONTROL, NOT_KEPT)], JsonResponse(made)).into_response())
 }
 
 pub(super) async fn link(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<AppState>,
+    RequestCaller(caller): RequestCaller,
     asked_with: Option<Extension<Token>>,
-    Body(new): Body<api::NewLink>,
-) -> Result<Response, Refused> {
+    JsonBody(new): JsonBody<api::NewLink>,
+) -> Result<Response, ApiError> {
     let label = new.name.unwrap_or(caller.by);
     let maker = asked_with.map(|Extension(token)| token.id);
     let (made, secret) = shared.engine.link_create(&label, maker.as_ref()).await?;
     let path = link_path(&secret);
-    Ok(([(CACHE_CONTROL, NOT_KEPT)], Sent(api::MadeLink { token: token(made), path })).into_response())
+    Ok(([(CACHE_CONTROL, NOT_KEPT)], JsonResponse(api::MadeLink { token: token(made), path }))
+        .into_response())
 }
 
 /// Returns the path of a sign-in link.
@@ -66,10 +67,10 @@ pub(crate) fn link_path(secret: &Secret) -> String {
     format!("{}?once={}", api::WELCOME, secret.reveal())
 }
 
-pub(super) async fn revoke(State(shared): State<Shared>, Path(id): Path) -> Answer<api::RevokedToken> {
+pub(super) async fn revoke(State(shared): State<AppState>, Path(id): Path) -> ApiResult<api::RevokedToken> {
     let revoked = shared.engine.token_revoke(&id).await?;
     let (sessions_ended, tokens_ended) = (revoked.sessions_ended, revoked.tokens_ended);
-    Ok(Sent(api::RevokedToken { token: token(revoked.token), sessions_ended, tokens_ended }))
+    Ok(JsonResponse(api::RevokedToken { token: token(revoked.token), sessions_ended, tokens_ended }))
 }
 
 fn token(token: Token) -> api::Token {

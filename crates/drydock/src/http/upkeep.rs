@@ -4,11 +4,11 @@ use axum::extract::State;
 use drydock_api as api;
 use drydock_engine::{CheckGrade, GcMode, HealthCheck, shield};
 
-use super::extract::{Answer, Body, By, Path, Sent, invalid};
-use super::router::Shared;
+use super::extract::{ApiResult, JsonBody, JsonResponse, Path, RequestCaller, invalid};
+use super::router::AppState;
 use super::view;
 
-pub(super) async fn agents(State(shared): State<Shared>) -> Answer<api::Agents> {
+pub(super) async fn agents(State(shared): State<AppState>) -> ApiResult<api::Agents> {
     let default = shared.engine.settings().default_agent.clone();
     let entry = |one: drydock_engine::ConfiguredAgent| api::AgentEntry {
         default: default.as_ref() == Some(&one.name),
@@ -23,13 +23,16 @@ pub(super) async fn agents(State(shared): State<Shared>) -> Answer<api::Agents> 
         .to_owned(),
         found: one.found,
     };
-    Ok(Sent(api::Agents { agents: shared.engine.agents().into_iter().map(entry).collect(), next: None }))
+    Ok(JsonResponse(api::Agents {
+        agents: shared.engine.agents().into_iter().map(entry).collect(),
+        next: None,
+    }))
 }
 
 pub(super) async fn agent_check(
-    State(shared): State<Shared>,
+    State(shared): State<AppState>,
     Path(name): Path,
-) -> Answer<api::OneAgentCheck> {
+) -> ApiResult<api::OneAgentCheck> {
     let engine = shared.engine;
     let agent = name.clone();
     let found = shield(async move { engine.agent_check(&name).await }).await?;
@@ -40,28 +43,28 @@ pub(super) async fn agent_check(
         hint: found.hint,
         duration_ms: u64::try_from(found.took.as_millis()).unwrap_or(u64::MAX),
     };
-    Ok(Sent(api::OneAgentCheck { check }))
+    Ok(JsonResponse(api::OneAgentCheck { check }))
 }
 
-pub(super) async fn locks(State(shared): State<Shared>) -> Answer<api::Locks> {
+pub(super) async fn locks(State(shared): State<AppState>) -> ApiResult<api::Locks> {
     let locks = shared.engine.locks().await?.into_iter().map(view::lock).collect();
-    Ok(Sent(api::Locks { locks, next: None }))
+    Ok(JsonResponse(api::Locks { locks, next: None }))
 }
 
 pub(super) async fn lock_break(
-    State(shared): State<Shared>,
+    State(shared): State<AppState>,
     Path(id): Path,
-    By(caller): By,
-    Body(api::BreakLock { reason }): Body<api::BreakLock>,
-) -> Answer<api::OneLock> {
+    RequestCaller(caller): RequestCaller,
+    JsonBody(api::BreakLock { reason }): JsonBody<api::BreakLock>,
+) -> ApiResult<api::OneLock> {
     if reason.trim().is_empty() {
         return Err(invalid("a reason is required to break a lock", "set `reason`"));
     }
     let lock = shared.engine.lock_break(&id, &reason, &caller.by).await?;
-    Ok(Sent(api::OneLock { lock: view::lock(lock) }))
+    Ok(JsonResponse(api::OneLock { lock: view::lock(lock) }))
 }
 
-pub(super) async fn doctor(State(shared): State<Shared>) -> Answer<api::OneDoctor> {
+pub(super) async fn doctor(State(shared): State<AppState>) -> ApiResult<api::OneDoctor> {
     let (checks, stale) = shared.engine.doctor().await?;
     let check = |one: HealthCheck| api::Check {
         name: one.name.to_owned(),
@@ -73,7 +76,7 @@ pub(super) async fn doctor(State(shared): State<Shared>) -> Answer<api::OneDocto
         checks: checks.into_iter().map(check).collect(),
         stale_locks: u64::try_from(stale).unwrap_or(0),
     };
-    Ok(Sent(api::OneDoctor { doctor }))
+    Ok(JsonResponse(api::OneDoctor { doctor }))
 }
 
 fn grade(grade: CheckGrade) -> api::CheckStatus {
@@ -85,13 +88,13 @@ fn grade(grade: CheckGrade) -> api::CheckStatus {
 }
 
 pub(super) async fn collect(
-    State(shared): State<Shared>,
-    Body(api::GcRequest { dry_run }): Body<api::GcRequest>,
-) -> Answer<api::OneGc> {
+    State(shared): State<AppState>,
+    JsonBody(api::GcRequest { dry_run }): JsonBody<api::GcRequest>,
+) -> ApiResult<api::OneGc> {
     let sweep = if dry_run { GcMode::Tell } else { GcMode::Remove };
     let engine = shared.engine;
     let found = shield(async move { engine.collect(sweep).await }).await?;
     let removed = found.removed.into_iter().map(|one| api::Removed { what: one.what, proof: one.proof });
     let kept = found.kept.into_iter().map(|one| api::Kept { what: one.what, reason: one.reason });
-    Ok(Sent(api::OneGc { gc: api::Gc { removed: removed.collect(), kept: kept.collect(), dry_run } }))
+    Ok(JsonResponse(api::OneGc { gc: api::Gc { removed: removed.collect(), kept: kept.collect(), dry_run } }))
 }

@@ -12,9 +12,9 @@ use axum::routing::get;
 use drydock_engine::{CommitStats, Engine};
 use drydock_store::Counts;
 
-use super::extract::Refused;
-use super::meter::{Counted, Kind, Requests};
-use super::streams::Readers;
+use super::extract::ApiError;
+use super::meter::{Kind, RequestMetrics, RequestStats};
+use super::streams::StreamCounter;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -23,13 +23,13 @@ const STORE_TIME: Duration = Duration::from_secs(2);
 
 /// The sources of health and metrics.
 #[derive(Clone)]
-pub(super) struct Vitals {
+pub(super) struct HealthState {
     pub(super) engine: Engine,
-    pub(super) requests: Requests,
-    pub(super) readers: Readers,
+    pub(super) requests: RequestMetrics,
+    pub(super) readers: StreamCounter,
 }
 
-pub(super) fn routes(vitals: Vitals) -> Router {
+pub(super) fn routes(vitals: HealthState) -> Router {
     Router::new()
         .route("/healthz", get(alive))
         .route("/readyz", get(ready))
@@ -43,7 +43,7 @@ async fn alive() -> Response {
 }
 
 /// A server is ready if it is not stopping and its store answers.
-async fn ready(State(vitals): State<Vitals>) -> Response {
+async fn ready(State(vitals): State<HealthState>) -> Response {
     let answer = |status, text: &'static str| (status, [(CONTENT_TYPE, TEXT)], text).into_response();
     if vitals.engine.stopping().is_cancelled() {
         return answer(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
@@ -58,13 +58,13 @@ async fn ready(State(vitals): State<Vitals>) -> Response {
     }
 }
 
-async fn metrics(State(vitals): State<Vitals>) -> Result<Response, Refused> {
+async fn metrics(State(vitals): State<HealthState>) -> Result<Response, ApiError> {
     let counts = vitals.engine.store().counts().await?;
     let text = told(&counts, &vitals.engine.metered(), &vitals.requests.read(), vitals.readers.count());
     Ok(([(CONTENT_TYPE, METRICS)], text).into_response())
 }
 
-fn told(counts: &Counts, metered: &CommitStats, requests: &[(Kind, Counted)], readers: usize) -> String {
+fn told(counts: &Counts, metered: &CommitStats, requests: &[(Kind, RequestStats)], readers: usize) -> String {
     let mut text = String::new();
     let mut head = |name: &str, kind: &str, help: &str, lines: &[(String, f64)]| {
         let mut line =
@@ -96,8 +96,8 @@ fn told(counts: &Counts, metered: &CommitStats, requests: &[(Kind, Counted)], re
     let came = [("committed", metered.committed), ("refused", metered.refused), ("failed", metered.failed)];
     let came = came.map(|(outcome, count)| (format!("{{outcome=\"{outcome}\"}}"), count as f64));
     head("drydock_transitions_total", "counter", "Commands decided by this process, by outcome.", &came);
-    let kinds = |value: fn(&Counted) -> f64| -> Vec<_> {
-        let line = |(kind, counted): &(Kind, Counted)| {
+    let kinds = |value: fn(&RequestStats) -> f64| -> Vec<_> {
+        let line = |(kind, counted): &(Kind, RequestStats)| {
             let Kind { method, route, status } = kind;
             let labels = format!("{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}}");
             (labels, value(counted))

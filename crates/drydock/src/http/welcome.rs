@@ -12,19 +12,19 @@ use drydock_engine::Engine;
 use serde::{Deserialize, Serialize};
 
 use super::cookie::Cookie;
-use super::extract::{Body, Refused, Sent, refused};
+use super::extract::{ApiError, JsonBody, JsonResponse, refused};
 use crate::page::{sign_in, welcome};
 
 /// The body of a sign-in request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arrival {
+struct SignInRequest {
     once: String,
 }
 
 /// The half of the session that our page stores.
 #[derive(Serialize)]
-struct Entry<'a> {
+struct SignInReply<'a> {
     page: &'a str,
 }
 
@@ -36,12 +36,12 @@ pub(super) fn routes(engine: Engine, cookie: Cookie) -> Router {
 
 async fn enter(
     State((engine, cookie)): State<(Engine, Cookie)>,
-    Body(arrival): Body<Arrival>,
-) -> Result<Response, Refused> {
+    JsonBody(arrival): JsonBody<SignInRequest>,
+) -> Result<Response, ApiError> {
     Ok(match engine.link_redeem(&arrival.once).await? {
         Some((_, session)) => {
             let set = cookie.set(session.cookie.reveal(), Engine::SESSION_LIFE);
-            ([(SET_COOKIE, set)], Sent(Entry { page: session.page.reveal() })).into_response()
+            ([(SET_COOKIE, set)], JsonResponse(SignInReply { page: session.page.reveal() })).into_response()
         }
         None if arrival.once.is_empty() => sign_in("Open this page with a sign-in link."),
         None => sign_in("This link was already used or has expired after ten minutes."),

@@ -16,7 +16,7 @@ pub(super) enum Weight {
 
 /// The text that a dialog asks for before a button acts.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Words {
+pub(super) enum ButtonInput {
     /// No text, only a confirmation.
     None,
     /// An optional text: its field name and its label.
@@ -26,7 +26,7 @@ pub(super) enum Words {
 }
 
 /// An action behind a button.
-pub(super) struct Act<'a> {
+pub(super) struct CommandButton<'a> {
     /// Unique on the page.
     pub(super) id: &'a str,
     /// The route below `/api/v1`.
@@ -47,7 +47,7 @@ fn class(weight: Weight) -> &'static str {
     }
 }
 
-impl Act<'_> {
+impl CommandButton<'_> {
     /// Returns a button that acts at once.
     pub(super) fn at_once(&self) -> Markup {
         html! {
@@ -59,12 +59,18 @@ impl Act<'_> {
     }
 
     /// Returns a button that opens a dialog first. `hidden` are additional form fields.
-    pub(super) fn asking(&self, title: &str, text: &str, words: Words, hidden: &[(&str, &str)]) -> Markup {
+    pub(super) fn asking(
+        &self,
+        title: &str,
+        text: &str,
+        words: ButtonInput,
+        hidden: &[(&str, &str)],
+    ) -> Markup {
         self.dialog(title, text, field(self.id, words, None), hidden)
     }
 
     /// Returns a button that opens a dialog first, with a text already in its field.
-    fn asking_with(&self, title: &str, text: &str, words: Words, given: Option<&str>) -> Markup {
+    fn asking_with(&self, title: &str, text: &str, words: ButtonInput, given: Option<&str>) -> Markup {
         self.dialog(title, text, field(self.id, words, given), &[])
     }
 
@@ -92,11 +98,11 @@ impl Act<'_> {
     }
 }
 
-fn field(id: &str, words: Words, given: Option<&str>) -> Markup {
+fn field(id: &str, words: ButtonInput, given: Option<&str>) -> Markup {
     let (name, label, is_required) = match words {
-        Words::None => return html! {},
-        Words::Optional(name, label) => (name, label, false),
-        Words::Required(name, label) => (name, label, true),
+        ButtonInput::None => return html! {},
+        ButtonInput::Optional(name, label) => (name, label, false),
+        ButtonInput::Required(name, label) => (name, label, true),
     };
     let named = format!("field-{id}");
     html! {
@@ -132,8 +138,8 @@ fn weight(at: usize) -> Weight {
     if at == 0 { Weight::Primary } else { Weight::Plain }
 }
 
-fn act<'a>(plan: &Plan, offer: &'a Offer, weight: Weight, done: &'a str) -> Act<'a> {
-    Act {
+fn act<'a>(plan: &Plan, offer: &'a Offer, weight: Weight, done: &'a str) -> CommandButton<'a> {
+    CommandButton {
         id: &offer.command,
         route: format!("/plans/{}/{}", plan.id, offer.command),
         label: &offer.label,
@@ -157,7 +163,7 @@ fn moving(plan: &Plan, offer: &Offer) -> Markup {
 
 fn reverting(plan: &Plan, offer: &Offer, weight: Weight) -> Markup {
     let text = "The strategy is discarded and the task is planned again with this reason. The work so far is kept as a checkpoint. A plan can be reverted three times.";
-    let field = Words::Required("reason", "Reason (for the agents)");
+    let field = ButtonInput::Required("reason", "Reason (for the agents)");
     let act = act(plan, offer, weight, "Reverted to Strategize.");
     act.asking_with("Revert to Strategize?", text, field, offer.reason.as_deref())
 }
@@ -166,7 +172,7 @@ fn cancelling(plan: &Plan, offer: &Offer) -> Markup {
     act(plan, offer, Weight::Danger, "Cancelled the plan.").asking(
         "Cancel this plan?",
         "Its agents are stopped, and it cannot be resumed. Its work is kept until `drydock gc` finds it safe to delete.",
-        Words::Required("reason", "Reason (recorded)"),
+        ButtonInput::Required("reason", "Reason (recorded)"),
         &[],
     )
 }
@@ -175,10 +181,10 @@ fn cancelling(plan: &Plan, offer: &Offer) -> Markup {
 /// run.
 fn drafting(plan: &Plan, offer: &Offer) -> Markup {
     let route = format!("/plans/{}/strategy/adopt", plan.id);
-    let act = Act { route, ..act(plan, offer, Weight::Plain, "Adopted the draft.") };
+    let act = CommandButton { route, ..act(plan, offer, Weight::Plain, "Adopted the draft.") };
     let text = "The draft in the worktree of the latest run, .drydock/strategy.json, replaces the strategy. \
                 If the project has a remote, the branch is synced with it first.";
-    act.asking("Adopt the draft?", text, Words::None, &[])
+    act.asking("Adopt the draft?", text, ButtonInput::None, &[])
 }
 
 fn syncing(plan: &Plan, offer: &Offer, remote: &str) -> Markup {
@@ -187,7 +193,7 @@ fn syncing(plan: &Plan, offer: &Offer, remote: &str) -> Markup {
          Commits that cannot be rebased are backed up, and you are asked what to do."
     );
     let act = act(plan, offer, Weight::Plain, "Synced the branch.");
-    act.asking(&format!("Sync with {remote}?"), &text, Words::None, &[])
+    act.asking(&format!("Sync with {remote}?"), &text, ButtonInput::None, &[])
 }
 
 /// The question before a result lands.
@@ -201,17 +207,17 @@ pub(super) fn lands(plan: &Plan) -> String {
     )
 }
 
-fn landing(act: &Act<'_>, plan: &Plan) -> Markup {
-    act.asking(LANDING, &lands(plan), Words::None, &[])
+fn landing(act: &CommandButton<'_>, plan: &Plan) -> Markup {
+    act.asking(LANDING, &lands(plan), ButtonInput::None, &[])
 }
 
 /// Returns the button for guidance. It sends no revision because guidance stays valid when the plan has changed.
 fn guiding(plan: &Plan, offer: &Offer) -> Markup {
-    let act = Act { seen: None, ..act(plan, offer, Weight::Plain, "Added the guidance.") };
+    let act = CommandButton { seen: None, ..act(plan, offer, Weight::Plain, "Added the guidance.") };
     act.asking(
         "Add guidance for the agents",
         "The agents of this plan get it from the next run on.",
-        Words::Required("text", "Guidance"),
+        ButtonInput::Required("text", "Guidance"),
         &[],
     )
 }

@@ -13,37 +13,37 @@ use drydock_api::{BodyStream, BoxFuture, Bytes, Client, Transport, TransportErro
 use drydock_domain::TokenRole;
 use serde::de::DeserializeOwned;
 
-use super::trouble::Trouble;
-use crate::http::{Local, Offer, PAGE, offer};
+use super::trouble::PageError;
+use crate::http::{Local, PAGE, PageAccess, offer};
 
 /// The state shared by all views.
 #[derive(Clone)]
-pub(super) struct Page {
+pub(super) struct PageState {
     pub(super) api: Router,
 }
 
 /// The named segments of the path.
-pub(super) struct Named<T>(pub(super) T);
+pub(super) struct PagePath<T>(pub(super) T);
 
 /// The query of the URL.
-pub(super) struct Asked<T>(pub(super) T);
+pub(super) struct PageQuery<T>(pub(super) T);
 
 /// A transport that calls the API with the user's credentials.
-pub(super) struct Ask {
+pub(super) struct PageClient {
     local: Local,
     credentials: HeaderMap,
     /// The caller's role as authenticated, known after the first answer.
     role: OnceLock<TokenRole>,
 }
 
-impl Ask {
+impl PageClient {
     /// Returns a client that acts for the user of the page.
     pub(super) fn client(&self) -> Client<'_> {
         Client::new(self)
     }
 
     /// Returns what to offer to the user. Known after the first call.
-    pub(super) fn offer(&self) -> Offer {
+    pub(super) fn offer(&self) -> PageAccess {
         offer(self.role.get())
     }
 
@@ -55,7 +55,7 @@ impl Ask {
     }
 }
 
-impl Transport for Ask {
+impl Transport for PageClient {
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>> {
         let answering = self.local.send(self.signed(request));
         Box::pin(async move {
@@ -72,34 +72,34 @@ impl Transport for Ask {
     }
 }
 
-impl FromRequestParts<Page> for Ask {
+impl FromRequestParts<PageState> for PageClient {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, page: &Page) -> Result<Self, Self::Rejection> {
+    async fn from_request_parts(parts: &mut Parts, page: &PageState) -> Result<Self, Self::Rejection> {
         let mut credentials = HeaderMap::new();
         for name in [AUTHORIZATION, COOKIE, PAGE] {
             for value in parts.headers.get_all(&name) {
                 credentials.append(name.clone(), value.clone());
             }
         }
-        Ok(Ask { local: Local::new(page.api.clone()), credentials, role: OnceLock::new() })
+        Ok(PageClient { local: Local::new(page.api.clone()), credentials, role: OnceLock::new() })
     }
 }
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Page> for Named<T> {
-    type Rejection = Trouble;
+impl<T: DeserializeOwned + Send> FromRequestParts<PageState> for PagePath<T> {
+    type Rejection = PageError;
 
-    async fn from_request_parts(parts: &mut Parts, page: &Page) -> Result<Self, Trouble> {
+    async fn from_request_parts(parts: &mut Parts, page: &PageState) -> Result<Self, PageError> {
         let read = Path::<T>::from_request_parts(parts, page).await;
-        read.map(|Path(named)| Named(named)).map_err(|error| Trouble::unreadable(&error.body_text()))
+        read.map(|Path(named)| PagePath(named)).map_err(|error| PageError::unreadable(&error.body_text()))
     }
 }
 
-impl<T: DeserializeOwned> FromRequestParts<Page> for Asked<T> {
-    type Rejection = Trouble;
+impl<T: DeserializeOwned> FromRequestParts<PageState> for PageQuery<T> {
+    type Rejection = PageError;
 
-    async fn from_request_parts(parts: &mut Parts, page: &Page) -> Result<Self, Trouble> {
+    async fn from_request_parts(parts: &mut Parts, page: &PageState) -> Result<Self, PageError> {
         let read = Query::<T>::from_request_parts(parts, page).await;
-        read.map(|Query(asked)| Asked(asked)).map_err(|error| Trouble::unreadable(&error.body_text()))
+        read.map(|Query(asked)| PageQuery(asked)).map_err(|error| PageError::unreadable(&error.body_text()))
     }
 }

@@ -7,8 +7,8 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use ring::digest::{SHA256, digest};
 
-use super::ask::Named;
-use super::trouble::Trouble;
+use super::ask::PagePath;
+use super::trouble::PageError;
 
 const FOR_GOOD: &str = "public, max-age=31536000, immutable";
 /// How many bytes of the digest are in a path.
@@ -64,9 +64,9 @@ pub(super) fn mark() -> String {
 }
 
 /// Answers with an embedded file.
-pub(super) async fn serve(Named(name): Named<String>) -> Result<Response, Trouble> {
+pub(super) async fn serve(PagePath(name): PagePath<String>) -> Result<Response, PageError> {
     let Some((_, asset)) = ADDRESSES.iter().find(|(own, _)| *own == name) else {
-        return Err(Trouble::unknown());
+        return Err(PageError::unknown());
     };
     Ok(([(CONTENT_TYPE, asset.media), (CACHE_CONTROL, FOR_GOOD)], asset.bytes).into_response())
 }

@@ -4,10 +4,10 @@ use drydock_api::{Backup, BackupQuery};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::act::{Act, Weight, Words};
-use super::ask::{Ask, Asked};
-use super::shell::{Frame, Html, Place, Watch, document};
-use super::trouble::Trouble;
+use super::act::{ButtonInput, CommandButton, Weight};
+use super::ask::{PageClient, PageQuery};
+use super::shell::{Frame, Html, NavItem, RefreshOn, document};
+use super::trouble::PageError;
 use super::words::{commit, short_id, when};
 
 /// The maximum number of commits listed per backup.
@@ -15,11 +15,14 @@ const COMMITS_MAX: usize = 20;
 
 /// The query of the view.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct BackupsPageQuery {
     plan: Option<String>,
 }
 
-pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html, Trouble> {
+pub(super) async fn show(
+    ask: PageClient,
+    PageQuery(wanted): PageQuery<BackupsPageQuery>,
+) -> Result<Html, PageError> {
     let frame = Frame::read(&ask).await?;
     let plan = wanted.plan.filter(|plan| !plan.is_empty());
     let backups = ask.client().backups(&BackupQuery { plan: plan.clone() }).await?;
@@ -39,13 +42,13 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
             ul.rows { @for backup in &backups { (row(backup)) } }
         }
     };
-    Ok(document(&frame, "Backups", Place::Backups, Watch::Plans, main))
+    Ok(document(&frame, "Backups", NavItem::Backups, RefreshOn::Plans, main))
 }
 
 fn row(backup: &Backup) -> Markup {
     let number = backup.reference.rsplit('/').next().unwrap_or_default();
     let id = format!("restore-{}-{number}", backup.plan);
-    let act = Act {
+    let act = CommandButton {
         id: &id,
         route: format!("/backups/{}/{number}/restore", backup.plan),
         label: "Restore",
@@ -73,7 +76,7 @@ fn row(backup: &Backup) -> Markup {
                 (act.asking(
                     "Restore this backup?",
                     "A new branch is created with its commits. Existing branches are not moved, and the backup is kept.",
-                    Words::Optional("branch", "Name of the new branch"),
+                    ButtonInput::Optional("branch", "Name of the new branch"),
                     &[],
                 ))
             }

@@ -9,11 +9,11 @@ use futures_util::future::try_join_all;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::ask::{Ask, Asked};
+use super::ask::{PageClient, PageQuery};
 use super::mark::{self, icon};
 use super::new;
-use super::shell::{Frame, Html, Place, Watch, document};
-use super::trouble::Trouble;
+use super::shell::{Frame, Html, NavItem, RefreshOn, document};
+use super::trouble::PageError;
 use super::words::{escaped, first_line, sentence, title, when};
 
 /// The maximum number of plans shown per state: a few screens. Each one delays the first paint.
@@ -27,12 +27,12 @@ const OVER: [State; 2] = [State::Applied, State::Cancelled];
 
 /// The query of the view.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct BoardPageQuery {
     project: Option<String>,
     text: Option<String>,
 }
 
-impl Wanted {
+impl BoardPageQuery {
     fn project(&self) -> Option<&str> {
         self.project.as_deref().filter(|project| !project.is_empty())
     }
@@ -53,7 +53,10 @@ struct Column {
     is_cut: bool,
 }
 
-pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html, Trouble> {
+pub(super) async fn show(
+    ask: PageClient,
+    PageQuery(wanted): PageQuery<BoardPageQuery>,
+) -> Result<Html, PageError> {
     let frame = Frame::read(&ask).await?;
     let projects = ask.client().projects().await?.projects;
     let (groups, has_more) = match wanted.text() {
@@ -79,11 +82,11 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
             div.board { @for column in &columns { (shown(column, &questions, &wanted)) } }
         }
     };
-    Ok(document(&frame, "Board", Place::Board, Watch::Plans, main))
+    Ok(document(&frame, "Board", NavItem::Board, RefreshOn::Plans, main))
 }
 
 /// Reads the newest plans of each state, one page per state.
-async fn by_state(ask: &Ask, wanted: &Wanted) -> Result<Groups, Trouble> {
+async fn by_state(ask: &PageClient, wanted: &BoardPageQuery) -> Result<Groups, PageError> {
     let looks = UNDER_WAY.into_iter().chain(OVER).map(|state| {
         let query = PlanQuery {
             state: Some(state),
@@ -100,7 +103,11 @@ async fn by_state(ask: &Ask, wanted: &Wanted) -> Result<Groups, Trouble> {
 }
 
 /// Reads the newest plans that match a text, including subplans. Returns true if there are more.
-async fn searched(ask: &Ask, wanted: &Wanted, text: &str) -> Result<(Groups, bool), Trouble> {
+async fn searched(
+    ask: &PageClient,
+    wanted: &BoardPageQuery,
+    text: &str,
+) -> Result<(Groups, bool), PageError> {
     let project = wanted.project().map(str::to_owned);
     let query =
         PlanQuery { project, q: Some(text.to_owned()), limit: Some(FOUND_MAX), ..PlanQuery::default() };
@@ -114,7 +121,7 @@ async fn searched(ask: &Ask, wanted: &Wanted, text: &str) -> Result<(Groups, boo
 }
 
 /// Returns the URL of the list with all results.
-fn all(wanted: &Wanted) -> String {
+fn all(wanted: &BoardPageQuery) -> String {
     let project = wanted.project().map(|name| format!("&project={}", escaped(name))).unwrap_or_default();
     format!("/plans?text={}{project}", escaped(wanted.text().unwrap_or_default()))
 }
@@ -146,7 +153,7 @@ fn columns(groups: Groups) -> [Column; 4] {
 }
 
 /// Reads the open questions of the plans in these columns, by decision id.
-async fn questions(ask: &Ask, columns: &[Column]) -> Result<HashMap<String, Decision>, Trouble> {
+async fn questions(ask: &PageClient, columns: &[Column]) -> Result<HashMap<String, Decision>, PageError> {
     let plans = columns.iter().flat_map(|column| &column.plans);
     let ids: Vec<&str> = plans.filter_map(|plan| plan.pending_decision.as_deref()).collect();
     if ids.is_empty() {
@@ -158,7 +165,7 @@ async fn questions(ask: &Ask, columns: &[Column]) -> Result<HashMap<String, Deci
     Ok(found.into_iter().map(|decision| (decision.id.clone(), decision)).collect())
 }
 
-fn shown(column: &Column, questions: &HashMap<String, Decision>, wanted: &Wanted) -> Markup {
+fn shown(column: &Column, questions: &HashMap<String, Decision>, wanted: &BoardPageQuery) -> Markup {
     let id = format!("column-{}", column.name.to_lowercase());
     let count = format!("{}{}", column.plans.len(), if column.is_cut { "+" } else { "" });
     html! {
@@ -185,7 +192,7 @@ fn nothing(column: &Column) -> &'static str {
     }
 }
 
-fn more(column: &Column, wanted: &Wanted) -> String {
+fn more(column: &Column, wanted: &BoardPageQuery) -> String {
     let project = wanted.project().map(|name| format!("&project={}", escaped(name))).unwrap_or_default();
     match column.phase {
         Some(phase) => format!("/plans?phase={phase}{project}"),
@@ -232,7 +239,7 @@ fn line(plan: &Plan) -> Option<String> {
     }
 }
 
-fn filter(wanted: &Wanted, projects: &[Project]) -> Markup {
+fn filter(wanted: &BoardPageQuery, projects: &[Project]) -> Markup {
     let chosen = wanted.project().unwrap_or_default();
     html! {
         form.filter role="search" method="get" action="/" data-live {
@@ -252,7 +259,7 @@ fn filter(wanted: &Wanted, projects: &[Project]) -> Markup {
     }
 }
 
-fn empty(wanted: &Wanted, projects: &[Project], no_agent: Option<&Problem>) -> Markup {
+fn empty(wanted: &BoardPageQuery, projects: &[Project], no_agent: Option<&Problem>) -> Markup {
     let is_filtered = wanted.text().is_some() || wanted.project().is_some();
     if let (false, false, Some(problem)) = (is_filtered, projects.is_empty(), no_agent) {
         return new::agent_wanted(problem);

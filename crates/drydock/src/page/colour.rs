@@ -6,7 +6,7 @@ use super::language::{Case, Language};
 
 /// A comment or string that a line leaves open for the next one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Open {
+pub(super) enum LexState {
     #[default]
     Nothing,
     Comment,
@@ -15,7 +15,7 @@ pub(super) enum Open {
 }
 
 /// The CSS class and the text of a part of a line.
-type Piece<'l> = (&'static str, &'l str);
+type ColouredSpan<'l> = (&'static str, &'l str);
 
 const PLAIN: &str = "";
 const COMMENT: &str = "c";
@@ -30,7 +30,7 @@ pub(super) fn line(
     out: &mut String,
     text: &str,
     language: Option<&'static Language>,
-    open: &mut Open,
+    open: &mut LexState,
     marked: Option<(usize, usize)>,
 ) {
     let pieces = match language {
@@ -75,16 +75,16 @@ fn escape(out: &mut String, text: &str) {
     }
 }
 
-fn pieces<'l>(text: &'l str, language: &'static Language, open: &mut Open) -> Vec<Piece<'l>> {
+fn pieces<'l>(text: &'l str, language: &'static Language, open: &mut LexState) -> Vec<ColouredSpan<'l>> {
     let mut found = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
         let (class, length) = match *open {
-            Open::Comment => {
+            LexState::Comment => {
                 (COMMENT, language.block.map_or(rest.len(), |(_, end)| close(rest, 0, end, open)))
             }
-            Open::Text(end) => (TEXT, close(rest, 0, end, open)),
-            Open::Nothing => next(rest, language, open),
+            LexState::Text(end) => (TEXT, close(rest, 0, end, open)),
+            LexState::Nothing => next(rest, language, open),
         };
         let (piece, left) = rest.split_at(length);
         found.push((class, piece));
@@ -94,18 +94,18 @@ fn pieces<'l>(text: &'l str, language: &'static Language, open: &mut Open) -> Ve
 }
 
 /// Returns the class and the length of the next part of a text.
-fn next(rest: &str, language: &'static Language, open: &mut Open) -> (&'static str, usize) {
+fn next(rest: &str, language: &'static Language, open: &mut LexState) -> (&'static str, usize) {
     if language.line.iter().any(|mark| rest.starts_with(mark)) {
         return (COMMENT, rest.len());
     }
     if let Some((begin, end)) = language.block
         && rest.starts_with(begin)
     {
-        *open = Open::Comment;
+        *open = LexState::Comment;
         return (COMMENT, close(rest, begin.len(), end, open));
     }
     if let Some(quote) = language.long.iter().find(|quote| rest.starts_with(**quote)) {
-        *open = Open::Text(quote);
+        *open = LexState::Text(quote);
         return (TEXT, close(rest, quote.len(), quote, open));
     }
     let first = rest.chars().next().unwrap_or(' ');
@@ -126,10 +126,10 @@ fn next(rest: &str, language: &'static Language, open: &mut Open) -> (&'static s
 }
 
 /// Returns the length up to and including the end mark. If the mark is found, nothing stays open.
-fn close(rest: &str, from: usize, end: &str, open: &mut Open) -> usize {
+fn close(rest: &str, from: usize, end: &str, open: &mut LexState) -> usize {
     match rest[from..].find(end) {
         Some(at) => {
-            *open = Open::Nothing;
+            *open = LexState::Nothing;
             from + at + end.len()
         }
         None => rest.len(),
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     fn shown(path: &str, lines: &[&str]) -> String {
-        let mut open = Open::default();
+        let mut open = LexState::default();
         let mut out = String::new();
         for text in lines {
             line(&mut out, text, language(path), &mut open, None);
@@ -235,7 +235,7 @@ mod tests {
         let (old, new) = ("let größe = 1;", "let grüße = 1;");
         let (_, marked) = difference(old, new).unwrap();
         let mut out = String::new();
-        line(&mut out, new, language("a.rs"), &mut Open::default(), Some(marked));
+        line(&mut out, new, language("a.rs"), &mut LexState::default(), Some(marked));
         assert_eq!(out, "<span class=k>let</span> gr<mark>ü</mark>ße = <span class=n>1</span>;");
         assert_eq!(difference("abc", "xyz"), None);
     }
@@ -248,7 +248,7 @@ mod tests {
             for one in texts {
                 for other in texts {
                     let text = format!("{one}{other}");
-                    let mut open = Open::default();
+                    let mut open = LexState::default();
                     let whole: String = language(path)
                         .map(|known| pieces(&text, known, &mut open))
                         .unwrap_or_default()

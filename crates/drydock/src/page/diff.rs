@@ -9,14 +9,14 @@ use maud::{Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 
-use super::ask::{Ask, Asked, Named};
-use super::colour::{self, Open, difference};
+use super::ask::{PageClient, PagePath, PageQuery};
+use super::colour::{self, LexState, difference};
 use super::language::{Language, language};
 use super::mark::icon;
-use super::patch::{Fate, File, Line, files};
+use super::patch::{DiffLine, FileChange, FileDiff, files};
 use super::plan::{Tab, head};
-use super::shell::{Frame, Html, Place, Watch, document, part};
-use super::trouble::Trouble;
+use super::shell::{Frame, Html, NavItem, RefreshOn, document, part};
+use super::trouble::PageError;
 use super::words::title;
 use crate::render;
 
@@ -36,7 +36,7 @@ pub(super) enum Layout {
 
 /// The query of the view: layout, and the first line.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct DiffPageQuery {
     #[serde(default)]
     layout: Layout,
     #[serde(default)]
@@ -53,10 +53,10 @@ impl Layout {
 }
 
 pub(super) async fn show(
-    ask: Ask,
-    Named(id): Named<String>,
-    Asked(wanted): Asked<Wanted>,
-) -> Result<Html, Trouble> {
+    ask: PageClient,
+    PagePath(id): PagePath<String>,
+    PageQuery(wanted): PageQuery<DiffPageQuery>,
+) -> Result<Html, PageError> {
     let frame = Frame::read(&ask).await?;
     let client = ask.client();
     let plan = client.plan(&id).await?;
@@ -87,24 +87,30 @@ pub(super) async fn show(
             }
         }
     };
-    Ok(document(&frame, &format!("Changes of {}", title(&plan)), Place::Plans, Watch::Plan(&plan.id), main))
+    Ok(document(
+        &frame,
+        &format!("Changes of {}", title(&plan)),
+        NavItem::Plans,
+        RefreshOn::Plan(&plan.id),
+        main,
+    ))
 }
 
 /// Answers with lines of one file, for the script to insert.
 pub(super) async fn file(
-    ask: Ask,
-    Named((id, number)): Named<(String, usize)>,
-    Asked(wanted): Asked<Wanted>,
-) -> Result<Html, Trouble> {
+    ask: PageClient,
+    PagePath((id, number)): PagePath<(String, usize)>,
+    PageQuery(wanted): PageQuery<DiffPageQuery>,
+) -> Result<Html, PageError> {
     let client = ask.client();
     let plan = client.plan(&id).await?;
     let diff = client.plan_diff(&plan.id).await?;
     let files = files(&diff.text);
-    let file = files.get(number).ok_or_else(Trouble::unknown)?;
+    let file = files.get(number).ok_or_else(PageError::unknown)?;
     Ok(part(chunk(&plan, number, file, wanted.from, wanted.layout)))
 }
 
-fn entry(at: usize, file: &File<'_>) -> Markup {
+fn entry(at: usize, file: &FileDiff<'_>) -> Markup {
     html! {
         li { a href={ "#file-" (at) } data-item title=(file.path) {
             span.file-name { bdi { (file.path) } } span.plus { "+" (file.added) } span.minus { "−" (file.deleted) }
@@ -117,7 +123,7 @@ fn stamp(text: &str) -> String {
     digest(&SHA256, text.as_bytes()).as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn bodies(plan: &Plan, files: &[File<'_>], layout: Layout, stamp: &str) -> Markup {
+fn bodies(plan: &Plan, files: &[FileDiff<'_>], layout: Layout, stamp: &str) -> Markup {
     let mut lines = 0;
     html! {
         @for (at, file) in files.iter().enumerate() {
@@ -137,21 +143,22 @@ fn bodies(plan: &Plan, files: &[File<'_>], layout: Layout, stamp: &str) -> Marku
     }
 }
 
-fn fate(fate: Fate) -> &'static str {
+fn fate(fate: FileChange) -> &'static str {
     match fate {
-        Fate::Changed => "",
-        Fate::Added => "new",
-        Fate::Deleted => "deleted",
-        Fate::Renamed => "renamed",
+        FileChange::Changed => "",
+        FileChange::Added => "new",
+        FileChange::Deleted => "deleted",
+        FileChange::Renamed => "renamed",
     }
 }
 
 /// Returns some lines of a file, and the placeholder of the next ones.
-fn chunk(plan: &Plan, number: usize, file: &File<'_>, from: usize, layout: Layout) -> Markup {
+fn chunk(plan: &Plan, number: usize, file: &FileDiff<'_>, from: usize, layout: Layout) -> Markup {
     let end = boundary(&file.lines, from.saturating_add(CHUNK));
     let lines = file.lines.get(from..end).unwrap_or_default();
     let mut out = String::new();
-    let mut painter = Painter { language: language(&file.path), old: Open::default(), new: Open::default() };
+    let mut painter =
+        Painter { language: language(&file.path), old: LexState::default(), new: LexState::default() };
     for (group, marked) in groups(lines) {
         match layout {
             Layout::Unified => painter.unified(&mut out, group, &marked),
@@ -179,34 +186,34 @@ fn later(plan: &Plan, number: usize, from: usize, count: usize, layout: Layout) 
 }
 
 /// Returns where a chunk may end: not between old lines and the new ones that replace them.
-fn boundary(lines: &[Line<'_>], wanted: usize) -> usize {
+fn boundary(lines: &[DiffLine<'_>], wanted: usize) -> usize {
     let mut end = wanted.min(lines.len());
-    while end < lines.len() && matches!(lines[end], Line::New(..)) && end - wanted < CHUNK {
+    while end < lines.len() && matches!(lines[end], DiffLine::New(..)) && end - wanted < CHUNK {
         end += 1;
     }
     end
 }
 
-type Marks = Vec<Option<(usize, usize)>>;
+type ChangedRanges = Vec<Option<(usize, usize)>>;
 
 /// Splits lines into groups of changed and unchanged ones, with the parts that differ between old and new lines.
-fn groups<'a, 't>(lines: &'a [Line<'t>]) -> Vec<(&'a [Line<'t>], Marks)> {
-    let is_changed = |line: &Line<'_>| matches!(line, Line::Old(..) | Line::New(..));
+fn groups<'a, 't>(lines: &'a [DiffLine<'t>]) -> Vec<(&'a [DiffLine<'t>], ChangedRanges)> {
+    let is_changed = |line: &DiffLine<'_>| matches!(line, DiffLine::Old(..) | DiffLine::New(..));
     lines
         .chunk_by(|one, other| match (one, other) {
-            (Line::New(..), Line::Old(..)) => false,
+            (DiffLine::New(..), DiffLine::Old(..)) => false,
             (one, other) => is_changed(one) && is_changed(other),
         })
         .map(|group| (group, marks(group)))
         .collect()
 }
 
-fn marks(group: &[Line<'_>]) -> Marks {
+fn marks(group: &[DiffLine<'_>]) -> ChangedRanges {
     let mut marks = vec![None; group.len()];
-    let olds = group.iter().filter(|line| matches!(line, Line::Old(..))).count();
+    let olds = group.iter().filter(|line| matches!(line, DiffLine::Old(..))).count();
     if olds * 2 == group.len() {
         for at in 0..olds {
-            if let (Line::Old(_, old), Line::New(_, new)) = (group[at], group[olds + at])
+            if let (DiffLine::Old(_, old), DiffLine::New(_, new)) = (group[at], group[olds + at])
                 && let Some((old, new)) = difference(old, new)
             {
                 (marks[at], marks[olds + at]) = (Some(old), Some(new));
@@ -219,46 +226,46 @@ fn marks(group: &[Line<'_>]) -> Marks {
 /// Writes lines as table rows, with syntax highlighting for both sides.
 struct Painter {
     language: Option<&'static Language>,
-    old: Open,
-    new: Open,
+    old: LexState,
+    new: LexState,
 }
 
 impl Painter {
-    fn unified(&mut self, out: &mut String, group: &[Line<'_>], marks: &Marks) {
+    fn unified(&mut self, out: &mut String, group: &[DiffLine<'_>], marks: &ChangedRanges) {
         for (line, marked) in group.iter().zip(marks) {
             match *line {
-                Line::Hunk(head) => self.hunk(out, head, 3),
-                Line::Note(note) => notice(out, note, 3),
-                Line::Same(old, new, text) => {
+                DiffLine::Hunk(head) => self.hunk(out, head, 3),
+                DiffLine::Note(note) => notice(out, note, 3),
+                DiffLine::Same(old, new, text) => {
                     self.old = self.new;
-                    let text = self.text(text, Side::New, None);
+                    let text = self.text(text, DiffSide::New, None);
                     row(out, "", &[number(Some(old)), number(Some(new)), sign(' ', &text)]);
                 }
-                Line::Old(old, text) => {
-                    let text = self.text(text, Side::Old, *marked);
+                DiffLine::Old(old, text) => {
+                    let text = self.text(text, DiffSide::Old, *marked);
                     row(out, "old", &[number(Some(old)), number(None), sign('-', &text)]);
                 }
-                Line::New(new, text) => {
-                    let text = self.text(text, Side::New, *marked);
+                DiffLine::New(new, text) => {
+                    let text = self.text(text, DiffSide::New, *marked);
                     row(out, "new", &[number(None), number(Some(new)), sign('+', &text)]);
                 }
             }
         }
     }
 
-    fn split(&mut self, out: &mut String, group: &[Line<'_>], marks: &Marks) {
+    fn split(&mut self, out: &mut String, group: &[DiffLine<'_>], marks: &ChangedRanges) {
         let (mut left, mut right) = (Vec::new(), Vec::new());
         for (line, marked) in group.iter().zip(marks) {
             match *line {
-                Line::Hunk(head) => self.hunk(out, head, 4),
-                Line::Note(note) => notice(out, note, 4),
-                Line::Same(old, new, text) => {
+                DiffLine::Hunk(head) => self.hunk(out, head, 4),
+                DiffLine::Note(note) => notice(out, note, 4),
+                DiffLine::Same(old, new, text) => {
                     self.old = self.new;
-                    let text = self.text(text, Side::New, None);
+                    let text = self.text(text, DiffSide::New, None);
                     row(out, "", &[number(Some(old)), sign(' ', &text), number(Some(new)), sign(' ', &text)]);
                 }
-                Line::Old(old, text) => left.push((old, self.text(text, Side::Old, *marked))),
-                Line::New(new, text) => right.push((new, self.text(text, Side::New, *marked))),
+                DiffLine::Old(old, text) => left.push((old, self.text(text, DiffSide::Old, *marked))),
+                DiffLine::New(new, text) => right.push((new, self.text(text, DiffSide::New, *marked))),
             }
         }
         for at in 0..left.len().max(right.len()) {
@@ -276,17 +283,17 @@ impl Painter {
 
     fn hunk(&mut self, out: &mut String, head: &str, columns: usize) {
         // The state at the end of the last hunk does not apply: the lines in between are unknown.
-        (self.old, self.new) = (Open::default(), Open::default());
+        (self.old, self.new) = (LexState::default(), LexState::default());
         let mut text = String::new();
-        colour::line(&mut text, head, None, &mut Open::default(), None);
+        colour::line(&mut text, head, None, &mut LexState::default(), None);
         row(out, "hunk", &[format!("<td colspan={columns}>{text}</td>")]);
     }
 
-    fn text(&mut self, text: &str, side: Side, marked: Option<(usize, usize)>) -> String {
+    fn text(&mut self, text: &str, side: DiffSide, marked: Option<(usize, usize)>) -> String {
         let mut out = String::new();
         let open = match side {
-            Side::Old => &mut self.old,
-            Side::New => &mut self.new,
+            DiffSide::Old => &mut self.old,
+            DiffSide::New => &mut self.new,
         };
         colour::line(
             &mut out,
@@ -300,14 +307,14 @@ impl Painter {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Side {
+enum DiffSide {
     Old,
     New,
 }
 
 fn notice(out: &mut String, note: &str, columns: usize) {
     let mut text = String::new();
-    colour::line(&mut text, note, None, &mut Open::default(), None);
+    colour::line(&mut text, note, None, &mut LexState::default(), None);
     row(out, "notice", &[format!("<td colspan={columns}>{text}</td>")]);
 }
 
@@ -335,7 +342,8 @@ mod tests {
     fn rows(layout: Layout, text: &str) -> String {
         let files = files(text);
         let mut out = String::new();
-        let mut painter = Painter { language: language("x.rs"), old: Open::default(), new: Open::default() };
+        let mut painter =
+            Painter { language: language("x.rs"), old: LexState::default(), new: LexState::default() };
         for (group, marks) in groups(&files[0].lines) {
             match layout {
                 Layout::Unified => painter.unified(&mut out, group, &marks),

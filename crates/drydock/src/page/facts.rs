@@ -6,16 +6,16 @@ use drydock_domain::counted;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::act::{Act, Weight, Words};
+use super::act::{ButtonInput, CommandButton, Weight};
 use super::mark::icon;
-use super::plan::Whole;
+use super::plan::PlanOverview;
 use super::words::{commit, short_id, when};
 
 /// The maximum number of paths listed per changeset.
 const PATHS_MAX: usize = 50;
 
 /// Returns the sidebar.
-pub(super) fn all(whole: &Whole) -> Markup {
+pub(super) fn all(whole: &PlanOverview) -> Markup {
     html! {
         (about(&whole.plan))
         (judged(&whole.events))
@@ -113,7 +113,7 @@ fn checkpoints(plan: &Plan, checkpoints: Option<&[Checkpoint]>) -> Markup {
 fn checkpoint(plan: &Plan, one: &Checkpoint, can_go_back: bool) -> Markup {
     let number = one.reference.rsplit('/').next().unwrap_or(&one.reference);
     let id = format!("rollback-{number}");
-    let act = Act {
+    let act = CommandButton {
         id: &id,
         route: format!("/plans/{}/rollback", plan.id),
         label: "Roll back",
@@ -125,7 +125,7 @@ fn checkpoint(plan: &Plan, one: &Checkpoint, can_go_back: bool) -> Markup {
     html! {
         li.checkpoint data-id=(id) {
             p { strong { (number) } " " (one.label.as_deref().unwrap_or("kept")) " " (when(&one.created_at)) }
-            @if can_go_back { (act.asking(&format!("Roll back to checkpoint {number}?"), text, Words::None, &[("checkpoint", number)])) }
+            @if can_go_back { (act.asking(&format!("Roll back to checkpoint {number}?"), text, ButtonInput::None, &[("checkpoint", number)])) }
         }
     }
 }

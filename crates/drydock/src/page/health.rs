@@ -3,13 +3,13 @@
 use drydock_api::{Check, CheckStatus, Lock};
 use maud::{Markup, html};
 
-use super::ask::Ask;
+use super::ask::PageClient;
 use super::mark::icon;
-use super::shell::{Frame, Html, Place, Watch, document};
-use super::trouble::Trouble;
+use super::shell::{Frame, Html, NavItem, RefreshOn, document};
+use super::trouble::PageError;
 use super::words::{short_id, when, with_code};
 
-pub(super) async fn show(ask: Ask) -> Result<Html, Trouble> {
+pub(super) async fn show(ask: PageClient) -> Result<Html, PageError> {
     let frame = Frame::read(&ask).await?;
     let client = ask.client();
     let (doctor, locks) = tokio::try_join!(client.doctor(), client.locks())?;
@@ -29,7 +29,7 @@ pub(super) async fn show(ask: Ask) -> Result<Html, Trouble> {
             }
         }
     };
-    Ok(document(&frame, "Health", Place::Health, Watch::Clock, main))
+    Ok(document(&frame, "Health", NavItem::Health, RefreshOn::Clock, main))
 }
 
 fn row(check: &Check) -> Markup {

@@ -4,10 +4,10 @@ use drydock_api::{Phase, Plan, PlanQuery, State};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::ask::{Ask, Asked};
+use super::ask::{PageClient, PageQuery};
 use super::mark::{self, icon};
-use super::shell::{Frame, Html, Place, Watch, document};
-use super::trouble::Trouble;
+use super::shell::{Frame, Html, NavItem, RefreshOn, document};
+use super::trouble::PageError;
 use super::words::{escaped, short_id, title, when};
 
 const PAGE: u32 = 50;
@@ -25,7 +25,7 @@ const STATES: [State; 8] = [
 
 /// The query of the view. An empty value means any.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct ListPageQuery {
     phase: Option<String>,
     state: Option<String>,
     project: Option<String>,
@@ -33,7 +33,10 @@ pub(super) struct Wanted {
     after: Option<String>,
 }
 
-pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html, Trouble> {
+pub(super) async fn show(
+    ask: PageClient,
+    PageQuery(wanted): PageQuery<ListPageQuery>,
+) -> Result<Html, PageError> {
     let frame = Frame::read(&ask).await?;
     let client = ask.client();
     let (phase, state) = (named(&PHASES, &wanted.phase), named(&STATES, &wanted.state));
@@ -72,7 +75,7 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
             }
         }
     };
-    Ok(document(&frame, "Plans", Place::Plans, Watch::Plans, main))
+    Ok(document(&frame, "Plans", NavItem::Plans, RefreshOn::Plans, main))
 }
 
 fn table(plans: &[Plan]) -> Markup {
@@ -119,7 +122,7 @@ fn choice<'a>(
     }
 }
 
-fn address(wanted: &Wanted, after: Option<&str>) -> String {
+fn address(wanted: &ListPageQuery, after: Option<&str>) -> String {
     let fields = [
         ("phase", wanted.phase.as_deref()),
         ("state", wanted.state.as_deref()),

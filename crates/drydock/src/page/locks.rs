@@ -3,14 +3,14 @@
 use drydock_api::{Lock, LockScope};
 use maud::{Markup, html};
 
-use super::act::{Act, Weight, Words};
-use super::ask::Ask;
+use super::act::{ButtonInput, CommandButton, Weight};
+use super::ask::PageClient;
 use super::mark::icon;
-use super::shell::{Frame, Html, Place, Watch, document};
-use super::trouble::Trouble;
+use super::shell::{Frame, Html, NavItem, RefreshOn, document};
+use super::trouble::PageError;
 use super::words::{short_id, when};
 
-pub(super) async fn show(ask: Ask) -> Result<Html, Trouble> {
+pub(super) async fn show(ask: PageClient) -> Result<Html, PageError> {
     let frame = Frame::read(&ask).await?;
     let locks = ask.client().locks().await?.locks;
     let main = html! {
@@ -24,12 +24,12 @@ pub(super) async fn show(ask: Ask) -> Result<Html, Trouble> {
             ul.rows { @for lock in &locks { (row(lock)) } }
         }
     };
-    Ok(document(&frame, "Locks", Place::Locks, Watch::Clock, main))
+    Ok(document(&frame, "Locks", NavItem::Locks, RefreshOn::Clock, main))
 }
 
 fn row(lock: &Lock) -> Markup {
     let id = format!("break-{}", lock.id);
-    let act = Act {
+    let act = CommandButton {
         id: &id,
         route: format!("/locks/{}/break", lock.id),
         label: "Break",
@@ -54,7 +54,7 @@ fn row(lock: &Lock) -> Markup {
             (act.asking(
                 "Break this lock?",
                 "The holder can no longer commit; the next run starts from a checkpoint of its work. Wait until the lock expires if you can.",
-                Words::Required("reason", "Reason (recorded)"),
+                ButtonInput::Required("reason", "Reason (recorded)"),
                 &[],
             ))
         }

@@ -7,10 +7,10 @@ use drydock_api::{
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::ask::{Ask, Asked, Named};
+use super::ask::{PageClient, PagePath, PageQuery};
 use super::plan::{EVENTS_MAX, Tab, head};
-use super::shell::{Frame, Html, Place, Watch, document};
-use super::trouble::Trouble;
+use super::shell::{Frame, Html, NavItem, RefreshOn, document};
+use super::trouble::PageError;
 use super::words::{escaped, short_id, title, when};
 use crate::render::style::plain;
 
@@ -26,10 +26,10 @@ pub(super) struct Which {
 }
 
 pub(super) async fn show(
-    ask: Ask,
-    Named(id): Named<String>,
-    Asked(which): Asked<Which>,
-) -> Result<Html, Trouble> {
+    ask: PageClient,
+    PagePath(id): PagePath<String>,
+    PageQuery(which): PageQuery<Which>,
+) -> Result<Html, PageError> {
     let frame = Frame::read(&ask).await?;
     let client = ask.client();
     let plan = client.plan(&id).await?;
@@ -55,11 +55,11 @@ pub(super) async fn show(
         }
         Err(error) => return Err(error.into()),
     };
-    Ok(document(&frame, &format!("Log of {}", title(&plan)), Place::Plans, Watch::Plan(&plan.id), main))
+    Ok(document(&frame, &format!("Log of {}", title(&plan)), NavItem::Plans, RefreshOn::Plan(&plan.id), main))
 }
 
 /// Shows the output that a plan of an earlier version has in its events, or that there is none and why.
-async fn of_events(client: &Client<'_>, plan: &Plan, none: &str, hint: &str) -> Result<Markup, Trouble> {
+async fn of_events(client: &Client<'_>, plan: &Plan, none: &str, hint: &str) -> Result<Markup, PageError> {
     let query = EventQuery { plan: Some(plan.id.clone()), newest: Some(EVENTS_MAX), ..EventQuery::default() };
     let events = client.events(&query).await?.events;
     let written = recent(&events);

@@ -29,6 +29,6 @@ mod timeline;
 mod trouble;
 mod words;
 
-pub(crate) use opening::{Gate, Unopened, welcome};
+pub(crate) use opening::{PageGuard, SignedOut, welcome};
 pub(crate) use router::page;
 pub(crate) use trouble::sign_in;

@@ -5,9 +5,9 @@ use drydock_engine::EngineError;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::ask::{Ask, Asked};
-use super::shell::{Frame, Html, Place, Watch, document};
-use super::trouble::Trouble;
+use super::ask::{PageClient, PageQuery};
+use super::shell::{Frame, Html, NavItem, RefreshOn, document};
+use super::trouble::PageError;
 use super::words::{sentence, with_code};
 use crate::http::problem;
 use crate::render::agent::is_usable;
@@ -21,11 +21,14 @@ const PROFILES: [(&str, &str); 4] = [
 
 /// The initial values of the form.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct NewPlanPageQuery {
     action: Option<String>,
 }
 
-pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html, Trouble> {
+pub(super) async fn show(
+    ask: PageClient,
+    PageQuery(wanted): PageQuery<NewPlanPageQuery>,
+) -> Result<Html, PageError> {
     let frame = Frame::read(&ask).await?;
     let client = ask.client();
     let (projects, actions, agents) = tokio::try_join!(client.projects(), client.actions(), client.agents())?;
@@ -48,7 +51,7 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
             p.no-script.hint { "Without JavaScript, run " code { "drydock run \"your task\"" } " in the repository." }
         }
     };
-    Ok(document(&frame, "New plan", Place::New, Watch::Nothing, main))
+    Ok(document(&frame, "New plan", NavItem::New, RefreshOn::Nothing, main))
 }
 
 /// Returns the error that the server would return if no agent can work on a plan.

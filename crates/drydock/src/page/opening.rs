@@ -10,20 +10,20 @@ use axum::response::{IntoResponse, Response};
 
 use super::shell::{self, Opens};
 use super::trouble::sign_in;
-use crate::config::Tokens;
+use crate::config::TokenPolicy;
 use crate::http::{Cookie, PAGE};
 
 /// The settings that decide whether a view is rendered.
 #[derive(Debug, Clone)]
-pub(crate) struct Gate {
-    pub(crate) tokens: Tokens,
+pub(crate) struct PageGuard {
+    pub(crate) tokens: TokenPolicy,
     /// The session cookie of browsers.
     pub(crate) cookie: Cookie,
 }
 
 /// A browser that is not signed in yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unopened {
+pub(crate) enum SignedOut {
     /// It sends a cookie, which has not been checked. Its script has not sent the other half yet.
     Arriving,
     /// It sends no cookie, e.g. after a link on another site. Its script may still have a session.
@@ -32,23 +32,23 @@ pub(crate) enum Unopened {
     Refused,
 }
 
-impl Unopened {
+impl SignedOut {
     /// Classifies a browser by the headers it sends.
     pub(crate) fn of(headers: &HeaderMap, cookie: &Cookie) -> Self {
         match (headers.contains_key(PAGE), cookie.shown(headers)) {
-            (true, _) => Unopened::Refused,
-            (false, Some(_)) => Unopened::Arriving,
-            (false, None) => Unopened::Stranger,
+            (true, _) => SignedOut::Refused,
+            (false, Some(_)) => SignedOut::Arriving,
+            (false, None) => SignedOut::Stranger,
         }
     }
 }
 
-impl IntoResponse for Unopened {
+impl IntoResponse for SignedOut {
     fn into_response(self) -> Response {
         match self {
-            Unopened::Arriving => shell::opening(Opens::View).into_response(),
-            Unopened::Stranger => (StatusCode::UNAUTHORIZED, shell::opening(Opens::View)).into_response(),
-            Unopened::Refused => sign_in("You are not signed in, or your session has expired."),
+            SignedOut::Arriving => shell::opening(Opens::View).into_response(),
+            SignedOut::Stranger => (StatusCode::UNAUTHORIZED, shell::opening(Opens::View)).into_response(),
+            SignedOut::Refused => sign_in("You are not signed in, or your session has expired."),
         }
     }
 }
@@ -59,13 +59,13 @@ pub(crate) fn welcome() -> Response {
 }
 
 /// Renders a view only for requests with more than a cookie, if tokens are required.
-pub(super) async fn opened(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+pub(super) async fn opened(State(gate): State<PageGuard>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     let is_bare = !headers.contains_key(PAGE) && !headers.contains_key(AUTHORIZATION);
     match gate.tokens {
-        Tokens::Required if is_bare && matches!(*request.method(), Method::GET | Method::HEAD) => {
-            Unopened::of(headers, &gate.cookie).into_response()
+        TokenPolicy::Required if is_bare && matches!(*request.method(), Method::GET | Method::HEAD) => {
+            SignedOut::of(headers, &gate.cookie).into_response()
         }
-        Tokens::Required | Tokens::Optional => next.run(request).await,
+        TokenPolicy::Required | TokenPolicy::Optional => next.run(request).await,
     }
 }

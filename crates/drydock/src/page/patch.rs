@@ -3,7 +3,7 @@
 
 /// How a file changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum FileChange {
     Changed,
     Added,
     Deleted,
@@ -12,22 +12,22 @@ pub(super) enum Fate {
 
 /// The part of a diff that concerns one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct File<'t> {
+pub(super) struct FileDiff<'t> {
     pub(super) path: String,
     /// The old path of a renamed file.
     pub(super) from: Option<String>,
-    pub(super) fate: Fate,
+    pub(super) fate: FileChange,
     pub(super) is_binary: bool,
     /// The old and the new mode, if it changed, as `chmod` takes them.
     pub(super) mode: Option<(String, String)>,
     pub(super) added: usize,
     pub(super) deleted: usize,
-    pub(super) lines: Vec<Line<'t>>,
+    pub(super) lines: Vec<DiffLine<'t>>,
 }
 
 /// One line of a file's diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Line<'t> {
+pub(super) enum DiffLine<'t> {
     /// The head of a hunk.
     Hunk(&'t str),
     /// A line on both sides, with its numbers.
@@ -41,22 +41,22 @@ pub(super) enum Line<'t> {
 }
 
 /// Parses a diff.
-pub(super) fn files(text: &str) -> Vec<File<'_>> {
-    let mut all: Vec<File<'_>> = Vec::new();
+pub(super) fn files(text: &str) -> Vec<FileDiff<'_>> {
+    let mut all: Vec<FileDiff<'_>> = Vec::new();
     // The numbers of the next lines, and how many lines the hunk still has on each side.
     let (mut old, mut new, mut old_left, mut new_left) = (0, 0, 0, 0);
     for line in text.split('\n') {
         if old_left == 0 && new_left == 0 {
             if let Some(paths) = line.strip_prefix("diff --git ") {
-                all.push(File::named(paths));
+                all.push(FileDiff::named(paths));
                 continue;
             }
             let Some(file) = all.last_mut() else { continue };
             if let Some(head) = line.strip_prefix("@@ ").and_then(hunk) {
                 (old, old_left, new, new_left) = head;
-                file.lines.push(Line::Hunk(line));
+                file.lines.push(DiffLine::Hunk(line));
             } else if line.starts_with('\\') {
-                file.lines.push(Line::Note(line));
+                file.lines.push(DiffLine::Note(line));
             } else {
                 file.header(line);
             }
@@ -65,18 +65,18 @@ pub(super) fn files(text: &str) -> Vec<File<'_>> {
         let Some(file) = all.last_mut() else { continue };
         match line.as_bytes().first() {
             Some(b'+') if new_left > 0 => {
-                file.lines.push(Line::New(new, &line[1..]));
+                file.lines.push(DiffLine::New(new, &line[1..]));
                 file.added += 1;
                 (new, new_left) = (new + 1, new_left - 1);
             }
             Some(b'-') if old_left > 0 => {
-                file.lines.push(Line::Old(old, &line[1..]));
+                file.lines.push(DiffLine::Old(old, &line[1..]));
                 file.deleted += 1;
                 (old, old_left) = (old + 1, old_left - 1);
             }
-            Some(b'\\') => file.lines.push(Line::Note(line)),
+            Some(b'\\') => file.lines.push(DiffLine::Note(line)),
             Some(b' ') | None if old_left > 0 && new_left > 0 => {
-                file.lines.push(Line::Same(old, new, line.get(1..).unwrap_or_default()));
+                file.lines.push(DiffLine::Same(old, new, line.get(1..).unwrap_or_default()));
                 (old, old_left, new, new_left) = (old + 1, old_left - 1, new + 1, new_left - 1);
             }
             Some(_) | None => (old_left, new_left) = (0, 0),
@@ -85,12 +85,12 @@ pub(super) fn files(text: &str) -> Vec<File<'_>> {
     all
 }
 
-impl File<'_> {
+impl FileDiff<'_> {
     fn named(paths: &str) -> Self {
-        File {
+        FileDiff {
             path: second_path(paths),
             from: None,
-            fate: Fate::Changed,
+            fate: FileChange::Changed,
             is_binary: false,
             mode: None,
             added: 0,
@@ -105,11 +105,11 @@ impl File<'_> {
         } else if let (Some(new), Some((_, mode))) = (line.strip_prefix("new mode "), &mut self.mode) {
             *mode = permissions(new);
         } else if line.starts_with("new file mode ") {
-            self.fate = Fate::Added;
+            self.fate = FileChange::Added;
         } else if line.starts_with("deleted file mode ") {
-            self.fate = Fate::Deleted;
+            self.fate = FileChange::Deleted;
         } else if let Some(path) = line.strip_prefix("rename from ") {
-            (self.fate, self.from) = (Fate::Renamed, Some(unquoted(path)));
+            (self.fate, self.from) = (FileChange::Renamed, Some(unquoted(path)));
         } else if let Some(path) = line.strip_prefix("rename to ") {
             self.path = unquoted(path);
         } else if let Some(path) = line.strip_prefix("+++ ").filter(|path| *path != "/dev/null") {
@@ -193,12 +193,12 @@ mod tests {
         assert_eq!(
             files[0].lines,
             [
-                Line::Hunk("@@ -3,3 +3,3 @@ head"),
-                Line::Same(3, 3, "same"),
-                Line::Old(4, "-- a comment"),
-                Line::New(4, "++ another"),
-                Line::Same(5, 5, "last"),
-                Line::Note("\\ No newline at end of file"),
+                DiffLine::Hunk("@@ -3,3 +3,3 @@ head"),
+                DiffLine::Same(3, 3, "same"),
+                DiffLine::Old(4, "-- a comment"),
+                DiffLine::New(4, "++ another"),
+                DiffLine::Same(5, 5, "last"),
+                DiffLine::Note("\\ No newline at end of file"),
             ]
         );
         assert_eq!((files[0].path.as_str(), files[0].added, files[0].deleted), ("x.sql", 1, 1));
@@ -217,9 +217,9 @@ mod tests {
         assert_eq!(
             seen,
             [
-                ("new name", Some("old name"), Fate::Renamed, false),
-                ("ä.txt", None, Fate::Added, false),
-                ("p.png", None, Fate::Deleted, true),
+                ("new name", Some("old name"), FileChange::Renamed, false),
+                ("ä.txt", None, FileChange::Added, false),
+                ("p.png", None, FileChange::Deleted, true),
             ]
         );
     }

@@ -8,11 +8,11 @@ use drydock_api::{
 use drydock_domain::counted;
 use maud::{Markup, html};
 
-use super::ask::{Ask, Named};
+use super::ask::{PageClient, PagePath};
 use super::mark::{self, icon};
 use super::question::Spot;
-use super::shell::{Frame, Html, Place, Watch, document};
-use super::trouble::Trouble;
+use super::shell::{Frame, Html, NavItem, RefreshOn, document};
+use super::trouble::PageError;
 use super::words::{escaped, first_line, sentence, short_id, title};
 use super::{act, facts, question, timeline};
 
@@ -34,7 +34,7 @@ pub(super) enum Tab {
 }
 
 /// The data of the overview.
-pub(super) struct Whole {
+pub(super) struct PlanOverview {
     pub(super) plan: Plan,
     pub(super) why: Why,
     pub(super) tree: Tree,
@@ -49,9 +49,9 @@ pub(super) struct Whole {
     pub(super) project: Option<Project>,
 }
 
-pub(super) async fn show(ask: Ask, Named(id): Named<String>) -> Result<Html, Trouble> {
+pub(super) async fn show(ask: PageClient, PagePath(id): PagePath<String>) -> Result<Html, PageError> {
     let frame = Frame::read(&ask).await?;
-    let whole = Whole::read(&ask, &id).await?;
+    let whole = PlanOverview::read(&ask, &id).await?;
     let plan = &whole.plan;
     let main = html! {
         (head(plan, Tab::Overview))
@@ -66,11 +66,11 @@ pub(super) async fn show(ask: Ask, Named(id): Named<String>) -> Result<Html, Tro
             aside.plan-side aria-label="About this plan" { (facts::all(&whole)) }
         }
     };
-    Ok(document(&frame, title(plan), Place::Plans, Watch::Plan(&plan.id), main))
+    Ok(document(&frame, title(plan), NavItem::Plans, RefreshOn::Plan(&plan.id), main))
 }
 
-impl Whole {
-    async fn read(ask: &Ask, id: &str) -> Result<Self, Trouble> {
+impl PlanOverview {
+    async fn read(ask: &PageClient, id: &str) -> Result<Self, PageError> {
         let client = ask.client();
         let plan = client.plan(id).await?;
         let id = plan.id.clone();
@@ -88,7 +88,7 @@ impl Whole {
             client.project(&plan.project),
             printed,
         );
-        Ok(Whole {
+        Ok(PlanOverview {
             why: why?,
             printed,
             plan,
@@ -104,7 +104,7 @@ impl Whole {
 }
 
 /// Returns the last line of output of the plan's run, while the run is in progress.
-async fn last_printed(ask: &Ask, plan: &Plan) -> Option<LogLine> {
+async fn last_printed(ask: &PageClient, plan: &Plan) -> Option<LogLine> {
     let run = plan.run.clone().filter(|_| plan.state == State::Processing)?;
     let query = LogQuery { run: Some(run), offset: Some(-PRINTED_MAX), wait_ms: None };
     let page = ask.client().plan_log(&plan.id, &query).await.ok()?;
@@ -152,8 +152,8 @@ fn steps(plan: &Plan) -> Markup {
     }
 }
 
-fn standing(whole: &Whole) -> Markup {
-    let Whole { plan, why, .. } = whole;
+fn standing(whole: &PlanOverview) -> Markup {
+    let PlanOverview { plan, why, .. } = whole;
     let now =
         (plan.state == State::Processing).then(|| timeline::latest(&whole.events, whole.printed.as_ref()));
     let now = now.flatten();

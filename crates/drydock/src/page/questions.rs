@@ -6,10 +6,10 @@ use futures_util::future::join_all;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::ask::{Ask, Asked};
+use super::ask::{PageClient, PageQuery};
 use super::question::{self, Spot};
-use super::shell::{Frame, Html, Place, Watch, document};
-use super::trouble::Trouble;
+use super::shell::{Frame, Html, NavItem, RefreshOn, document};
+use super::trouble::PageError;
 use super::words::escaped;
 
 const PAGE: u32 = 50;
@@ -20,7 +20,7 @@ pub(super) struct Wanted {
     after: Option<String>,
 }
 
-pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html, Trouble> {
+pub(super) async fn show(ask: PageClient, PageQuery(wanted): PageQuery<Wanted>) -> Result<Html, PageError> {
     let frame = Frame::read(&ask).await?;
     let query = DecisionQuery {
         open: Some(true),
@@ -47,7 +47,7 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
             }
         }
     };
-    Ok(document(&frame, "Questions", Place::Questions, Watch::Plans, main))
+    Ok(document(&frame, "Questions", NavItem::Questions, RefreshOn::Plans, main))
 }
 
 fn nothing(wanted: &Wanted) -> Markup {

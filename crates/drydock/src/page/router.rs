@@ -8,14 +8,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower::ServiceExt;
 
-use super::ask::Page;
-use super::opening::{Gate, opened};
-use super::trouble::Trouble;
+use super::ask::PageState;
+use super::opening::{PageGuard, opened};
+use super::trouble::PageError;
 use super::{asset, backups, board, diff, health, list, locks, log, new, plan, questions};
-use crate::http::{Requests, measured, other_method};
+use crate::http::{RequestMetrics, measured, other_method};
 
 /// Returns the page in front of the API. `api` includes authentication.
-pub(crate) fn page(api: Router, requests: Requests, gate: Gate) -> Router {
+pub(crate) fn page(api: Router, requests: RequestMetrics, gate: PageGuard) -> Router {
     let views = Router::new()
         .route("/", get(board::show))
         .route("/plans", get(list::show))
@@ -31,18 +31,18 @@ pub(crate) fn page(api: Router, requests: Requests, gate: Gate) -> Router {
         .route_layer(from_fn_with_state(gate, opened))
         .route("/assets/{name}", get(asset::serve))
         .method_not_allowed_fallback(other_method);
-    measured(views, requests).fallback(elsewhere).with_state(Page { api })
+    measured(views, requests).fallback(elsewhere).with_state(PageState { api })
 }
 
 /// Forwards a request to the API. If that does not know the path either, a person gets an error page.
-async fn elsewhere(State(page): State<Page>, request: Request) -> Response {
+async fn elsewhere(State(page): State<PageState>, request: Request) -> Response {
     let is_of_api = request.uri().path().starts_with("/api");
     let response = match page.api.oneshot(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     };
     if response.status() == StatusCode::NOT_FOUND && !is_of_api {
-        return Trouble::unknown().into_response();
+        return PageError::unknown().into_response();
     }
     response
 }
@@ -50,18 +50,19 @@ async fn elsewhere(State(page): State<Page>, request: Request) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, StorePlace, Tokens};
-    use crate::http::{Cookie, Wire, router};
+    use crate::config::{Config, StoreLocation, TokenPolicy};
+    use crate::http::{ConnectionSecurity, Cookie, router};
     use axum::body::Body;
     use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
     use http_body_util::BodyExt;
 
     async fn desk() -> (tempfile::TempDir, Router) {
         let folder = tempfile::tempdir().unwrap();
-        let place = StorePlace::Default(folder.path().join("drydock.db"));
+        let place = StoreLocation::Default(folder.path().join("drydock.db"));
         let engine = crate::embedded::engine(&place, Config::default()).await.unwrap();
-        let gate = Gate { tokens: Tokens::Optional, cookie: Cookie::of(1, Wire::Plain) };
-        (folder, page(router(engine, "test", "test"), Requests::default(), gate))
+        let gate =
+            PageGuard { tokens: TokenPolicy::Optional, cookie: Cookie::of(1, ConnectionSecurity::Plain) };
+        (folder, page(router(engine, "test", "test"), RequestMetrics::default(), gate))
     }
 
     async fn get(router: &Router, path: &str) -> (StatusCode, axum::http::HeaderMap, String) {

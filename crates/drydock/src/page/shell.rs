@@ -5,23 +5,23 @@ use axum::response::{IntoResponse, Response};
 use drydock_api::DecisionQuery;
 use maud::{DOCTYPE, Markup, html};
 
-use super::ask::Ask;
+use super::ask::PageClient;
 use super::asset;
 use super::mark::icon;
-use super::trouble::Trouble;
-use crate::http::Offer;
+use super::trouble::PageError;
+use crate::http::PageAccess;
 
 /// The data shown on every page. It is read first, so that no event is missed between it and the view.
 pub(super) struct Frame {
     after: i64,
     /// The number of open questions.
     pub(super) open: u64,
-    offer: Offer,
+    offer: PageAccess,
 }
 
 /// The entry of the navigation that is current.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum NavItem {
     Board,
     Plans,
     Questions,
@@ -33,7 +33,7 @@ pub(super) enum Place {
 
 /// Which events make a page outdated.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Watch<'a> {
+pub(super) enum RefreshOn<'a> {
     /// Any event of plans and decisions.
     Plans,
     /// Every event of this plan.
@@ -57,7 +57,7 @@ impl IntoResponse for Html {
 
 impl Frame {
     /// Reads the data that every page shows.
-    pub(super) async fn read(ask: &Ask) -> Result<Self, Trouble> {
+    pub(super) async fn read(ask: &PageClient) -> Result<Self, PageError> {
         let client = ask.client();
         let after = client.feed_last().await?;
         let query = DecisionQuery { open: Some(true), limit: Some(1), ..DecisionQuery::default() };
@@ -71,7 +71,13 @@ impl Frame {
 }
 
 /// Returns a whole page around its main part.
-pub(super) fn document(frame: &Frame, title: &str, place: Place, watch: Watch<'_>, main: Markup) -> Html {
+pub(super) fn document(
+    frame: &Frame,
+    title: &str,
+    place: NavItem,
+    watch: RefreshOn<'_>,
+    main: Markup,
+) -> Html {
     let count = frame.count();
     let shown = match &count {
         Some(count) => format!("({count}) {title} · Drydock"),
@@ -161,8 +167,8 @@ fn head(title: &str) -> Markup {
     }
 }
 
-fn sidebar(place: Place, count: Option<&str>) -> Markup {
-    let entry = |to: Place, href: &str, shape: &str, name: &str, key: &str, badge: Option<&str>| {
+fn sidebar(place: NavItem, count: Option<&str>) -> Markup {
+    let entry = |to: NavItem, href: &str, shape: &str, name: &str, key: &str, badge: Option<&str>| {
         let here = (to == place).then_some("page");
         html! {
             li {
@@ -178,15 +184,15 @@ fn sidebar(place: Place, count: Option<&str>) -> Markup {
             a.brand href="/" { img src=(asset::mark()) alt="" width="22" height="22"; "Drydock" }
             nav aria-label="Views" {
                 ul {
-                    (entry(Place::Board, "/", "board", "Board", "b", None))
-                    (entry(Place::Questions, "/questions", "waiting", "Questions", "q", count))
-                    (entry(Place::Plans, "/plans", "list", "Plans", "p", None))
-                    (entry(Place::Locks, "/locks", "lock", "Locks", "l", None))
-                    (entry(Place::Backups, "/backups", "backup", "Backups", "u", None))
-                    (entry(Place::Health, "/health", "health", "Health", "h", None))
+                    (entry(NavItem::Board, "/", "board", "Board", "b", None))
+                    (entry(NavItem::Questions, "/questions", "waiting", "Questions", "q", count))
+                    (entry(NavItem::Plans, "/plans", "list", "Plans", "p", None))
+                    (entry(NavItem::Locks, "/locks", "lock", "Locks", "l", None))
+                    (entry(NavItem::Backups, "/backups", "backup", "Backups", "u", None))
+                    (entry(NavItem::Health, "/health", "health", "Health", "h", None))
                 }
             }
-            a.button.primary.new href="/new" data-key="n" aria-current=[(place == Place::New).then_some("page")] {
+            a.button.primary.new href="/new" data-key="n" aria-current=[(place == NavItem::New).then_some("page")] {
                 (icon("plus")) span { "New plan" }
             }
             div.foot {
@@ -224,26 +230,26 @@ fn keys() -> Markup {
 }
 
 /// Returns the restriction of a user without all rights; the style sheet hides the other actions.
-fn offered(offer: Offer) -> Option<&'static str> {
+fn offered(offer: PageAccess) -> Option<&'static str> {
     match offer {
-        Offer::Everything => None,
-        Offer::Operating => Some("operate"),
-        Offer::Looking => Some("look"),
+        PageAccess::Everything => None,
+        PageAccess::Operating => Some("operate"),
+        PageAccess::Looking => Some("look"),
     }
 }
 
-fn watched(watch: Watch<'_>) -> Option<&'static str> {
+fn watched(watch: RefreshOn<'_>) -> Option<&'static str> {
     match watch {
-        Watch::Plans => Some("plans"),
-        Watch::Plan(_) => Some("plan"),
-        Watch::Clock => Some("clock"),
-        Watch::Nothing => None,
+        RefreshOn::Plans => Some("plans"),
+        RefreshOn::Plan(_) => Some("plan"),
+        RefreshOn::Clock => Some("clock"),
+        RefreshOn::Nothing => None,
     }
 }
 
-fn plan_of(watch: Watch<'_>) -> Option<&str> {
+fn plan_of(watch: RefreshOn<'_>) -> Option<&str> {
     match watch {
-        Watch::Plan(id) => Some(id),
-        Watch::Plans | Watch::Clock | Watch::Nothing => None,
+        RefreshOn::Plan(id) => Some(id),
+        RefreshOn::Plans | RefreshOn::Clock | RefreshOn::Nothing => None,
     }
 }

@@ -11,29 +11,29 @@ use super::words::{sentence, with_code};
 
 /// Why a view cannot be shown.
 #[derive(Debug)]
-pub(super) struct Trouble(Box<Problem>);
+pub(super) struct PageError(Box<Problem>);
 
-impl Trouble {
+impl PageError {
     /// Returns the error for an unknown path.
     pub(super) fn unknown() -> Self {
         let problem = Problem::new(Code::NotFound, "This page does not exist.");
-        Trouble(Box::new(problem.hint("open the board")))
+        PageError(Box::new(problem.hint("open the board")))
     }
 
     /// Returns the error for a URL that cannot be parsed.
     pub(super) fn unreadable(text: &str) -> Self {
         let problem = Problem::new(Code::Unparsable, format!("The URL is not valid: {text}"));
-        Trouble(Box::new(problem.hint("open the board")))
+        PageError(Box::new(problem.hint("open the board")))
     }
 }
 
-impl From<ClientError> for Trouble {
+impl From<ClientError> for PageError {
     fn from(error: ClientError) -> Self {
-        Trouble(error.into())
+        PageError(error.into())
     }
 }
 
-impl IntoResponse for Trouble {
+impl IntoResponse for PageError {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let (title, body) = match self.0.code {

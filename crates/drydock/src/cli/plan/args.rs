@@ -5,126 +5,126 @@ use drydock_api::PlanMove;
 
 use super::{log, look, make, moves, steer, together};
 use crate::cli::events::{self, EventsArgs};
-use crate::cli::report::Outcome;
-use crate::cli::session::Session;
+use crate::cli::report::CliResult;
+use crate::cli::session::Invocation;
 
 /// Subcommands of `drydock plan`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Plan {
+pub(crate) enum PlanCommand {
     /// Create a plan from an action
-    Use(make::Use),
+    Use(make::PlanUseArgs),
     /// Let the agent plan the task
-    Strategize(moves::Move),
+    Strategize(moves::PlanMoveArgs),
     /// Let the agent do the task in a worktree
-    Execute(moves::Move),
+    Execute(moves::PlanMoveArgs),
     /// Land the result on the target branch
-    Apply(moves::Move),
+    Apply(moves::PlanMoveArgs),
     /// List plans
-    List(look::List),
+    List(look::PlanListArgs),
     /// Show a plan
-    Show(Which),
+    Show(PlanIdArgs),
     /// Show choices and subplans
-    Tree(look::Drawn),
+    Tree(look::PlanTreeArgs),
     /// Explain it: task, choices, guidance, rejections
-    Explain(look::Explain),
+    Explain(look::PlanExplainArgs),
     /// Show its changes
-    Diff(Which),
+    Diff(PlanIdArgs),
     /// Print its events
     Events {
         #[command(flatten)]
-        plan: Which,
+        plan: PlanIdArgs,
         #[command(flatten)]
         events: EventsArgs,
     },
     /// Show the output of its agents, validations and reviewers
     Log(log::LogArgs),
     /// Follow a plan until it stops
-    Watch(Which),
+    Watch(PlanIdArgs),
     /// Show what it waits for and who can act
-    Why(Which),
+    Why(PlanIdArgs),
     /// Cancel it; its work is kept until `gc` finds it safe to delete
-    Cancel(steer::Because),
+    Cancel(steer::ReasonArgs),
     /// Retry the failed phase from the work that was kept
     Retry(steer::RetryArgs),
     /// Accept the work of a failed Execute; validations, reviews, rules and gates still apply
-    Accept(Which),
+    Accept(PlanIdArgs),
     /// Discard the strategy and plan again
-    Revert(steer::Because),
+    Revert(steer::ReasonArgs),
     /// Add guidance for later runs
-    Prompt(steer::Guidance),
+    Prompt(steer::PromptArgs),
     /// Return to a checkpoint; newer work is kept
-    Rollback(steer::Backwards),
+    Rollback(steer::RollbackArgs),
     /// Take over from a worker whose lock expired
-    Takeover(Which),
+    Takeover(PlanIdArgs),
     /// Sync its branch with the remote
-    Sync(Which),
+    Sync(PlanIdArgs),
     /// Adopt the strategy draft in its worktree as the strategy
-    Adopt(Which),
+    Adopt(PlanIdArgs),
 }
 
 /// Arguments of a command that takes only a plan.
 #[derive(Debug, Args)]
-pub(crate) struct Which {
+pub(crate) struct PlanIdArgs {
     /// Plan id or unique prefix
     pub(crate) id: String,
 }
 
-impl Plan {
+impl PlanCommand {
     pub(crate) fn verb(&self) -> &'static str {
         match self {
-            Plan::Use(_) => "use",
-            Plan::Strategize(_) => "strategize",
-            Plan::Execute(_) => "execute",
-            Plan::Apply(_) => "apply",
-            Plan::List(_) => "list",
-            Plan::Show(_) => "show",
-            Plan::Tree(_) => "tree",
-            Plan::Explain(_) => "explain",
-            Plan::Diff(_) => "diff",
-            Plan::Events { .. } => "events",
-            Plan::Log(_) => "log",
-            Plan::Watch(_) => "watch",
-            Plan::Why(_) => "why",
-            Plan::Cancel(_) => "cancel",
-            Plan::Retry(_) => "retry",
-            Plan::Accept(_) => "accept",
-            Plan::Revert(_) => "revert",
-            Plan::Prompt(_) => "prompt",
-            Plan::Rollback(_) => "rollback",
-            Plan::Takeover(_) => "takeover",
-            Plan::Sync(_) => "sync",
-            Plan::Adopt(_) => "adopt",
+            PlanCommand::Use(_) => "use",
+            PlanCommand::Strategize(_) => "strategize",
+            PlanCommand::Execute(_) => "execute",
+            PlanCommand::Apply(_) => "apply",
+            PlanCommand::List(_) => "list",
+            PlanCommand::Show(_) => "show",
+            PlanCommand::Tree(_) => "tree",
+            PlanCommand::Explain(_) => "explain",
+            PlanCommand::Diff(_) => "diff",
+            PlanCommand::Events { .. } => "events",
+            PlanCommand::Log(_) => "log",
+            PlanCommand::Watch(_) => "watch",
+            PlanCommand::Why(_) => "why",
+            PlanCommand::Cancel(_) => "cancel",
+            PlanCommand::Retry(_) => "retry",
+            PlanCommand::Accept(_) => "accept",
+            PlanCommand::Revert(_) => "revert",
+            PlanCommand::Prompt(_) => "prompt",
+            PlanCommand::Rollback(_) => "rollback",
+            PlanCommand::Takeover(_) => "takeover",
+            PlanCommand::Sync(_) => "sync",
+            PlanCommand::Adopt(_) => "adopt",
         }
     }
 }
 
-pub(crate) async fn run(session: &Session, command: Plan) -> Outcome {
+pub(crate) async fn run(session: &Invocation, command: PlanCommand) -> CliResult {
     match command {
-        Plan::Use(args) => make::run(session, args).await,
-        Plan::Strategize(args) => moves::run(session, args, PlanMove::Strategize).await,
-        Plan::Execute(args) => moves::run(session, args, PlanMove::Execute).await,
-        Plan::Apply(args) => moves::run(session, args, PlanMove::Apply).await,
-        Plan::List(args) => look::list(session, args).await,
-        Plan::Show(plan) => look::show(session, plan).await,
-        Plan::Tree(plan) => look::tree(session, plan).await,
-        Plan::Explain(args) => look::explain(session, args).await,
-        Plan::Diff(plan) => look::diff(session, plan).await,
-        Plan::Events { plan, events } => {
+        PlanCommand::Use(args) => make::run(session, args).await,
+        PlanCommand::Strategize(args) => moves::run(session, args, PlanMove::Strategize).await,
+        PlanCommand::Execute(args) => moves::run(session, args, PlanMove::Execute).await,
+        PlanCommand::Apply(args) => moves::run(session, args, PlanMove::Apply).await,
+        PlanCommand::List(args) => look::list(session, args).await,
+        PlanCommand::Show(plan) => look::show(session, plan).await,
+        PlanCommand::Tree(plan) => look::tree(session, plan).await,
+        PlanCommand::Explain(args) => look::explain(session, args).await,
+        PlanCommand::Diff(plan) => look::diff(session, plan).await,
+        PlanCommand::Events { plan, events } => {
             // Use the full id: a prefix that is unique now may become ambiguous while we follow.
             let plan = session.client().plan(&plan.id).await?;
             events::of(session, Some(plan.id), events).await
         }
-        Plan::Log(args) => log::log(session, args).await,
-        Plan::Watch(plan) => look::watch(session, plan).await,
-        Plan::Why(plan) => look::why(session, plan).await,
-        Plan::Cancel(args) => steer::cancel(session, args).await,
-        Plan::Retry(args) => steer::retry(session, args).await,
-        Plan::Accept(plan) => steer::accept(session, plan).await,
-        Plan::Revert(args) => steer::revert(session, args).await,
-        Plan::Prompt(args) => steer::prompt(session, args).await,
-        Plan::Rollback(args) => steer::rollback(session, args).await,
-        Plan::Takeover(plan) => steer::takeover(session, plan).await,
-        Plan::Sync(plan) => together::sync(session, plan).await,
-        Plan::Adopt(plan) => together::adopt(session, plan).await,
+        PlanCommand::Log(args) => log::log(session, args).await,
+        PlanCommand::Watch(plan) => look::watch(session, plan).await,
+        PlanCommand::Why(plan) => look::why(session, plan).await,
+        PlanCommand::Cancel(args) => steer::cancel(session, args).await,
+        PlanCommand::Retry(args) => steer::retry(session, args).await,
+        PlanCommand::Accept(plan) => steer::accept(session, plan).await,
+        PlanCommand::Revert(args) => steer::revert(session, args).await,
+        PlanCommand::Prompt(args) => steer::prompt(session, args).await,
+        PlanCommand::Rollback(args) => steer::rollback(session, args).await,
+        PlanCommand::Takeover(plan) => steer::takeover(session, plan).await,
+        PlanCommand::Sync(plan) => together::sync(session, plan).await,
+        PlanCommand::Adopt(plan) => together::adopt(session, plan).await,
     }
 }

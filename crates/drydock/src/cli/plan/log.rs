@@ -6,10 +6,10 @@ use clap::Args;
 use drydock_api::{ClientError, Code, EventQuery, Log, LogLine, LogPage, LogQuery, Plan, Problem, State};
 use serde_json::json;
 
-use super::args::Which;
-use crate::cli::report::{Level, Outcome, Report};
-use crate::cli::screen::Reader;
-use crate::cli::session::Session;
+use super::args::PlanIdArgs;
+use crate::cli::report::{CliResult, Level, Report};
+use crate::cli::screen::StdoutState;
+use crate::cli::session::Invocation;
 use crate::render;
 
 /// How long one request waits for a line.
@@ -25,7 +25,7 @@ const EVENTS: u32 = 500;
 #[derive(Debug, Args)]
 pub(crate) struct LogArgs {
     #[command(flatten)]
-    plan: Which,
+    plan: PlanIdArgs,
     /// Print new output until the plan stops; with --run, until that run ends
     #[arg(long)]
     follow: bool,
@@ -39,7 +39,7 @@ pub(crate) struct LogArgs {
 
 /// Prints lines, and counts or collects them.
 struct Printer<'s> {
-    session: &'s Session,
+    session: &'s Invocation,
     raw: bool,
     follow: bool,
     /// The lines, if they are the data of one answer.
@@ -47,7 +47,7 @@ struct Printer<'s> {
     count: usize,
 }
 
-pub(crate) async fn log(session: &Session, args: LogArgs) -> Outcome {
+pub(crate) async fn log(session: &Invocation, args: LogArgs) -> CliResult {
     let plan = session.client().plan(&args.plan.id).await?;
     let mut printer = Printer { session, raw: args.raw, follow: args.follow, kept: Vec::new(), count: 0 };
     let read = match read(&mut printer, &plan, args.run.clone()).await {
@@ -91,7 +91,7 @@ async fn read(
     let mut end = None;
     loop {
         let page = page(printer, plan, &query).await?;
-        if printer.print(&page.lines)? == Reader::Gone {
+        if printer.print(&page.lines)? == StdoutState::Gone {
             return Ok(page);
         }
         if page.run.is_some() {
@@ -183,7 +183,7 @@ async fn from_events(printer: &mut Printer<'_>, plan: &Plan) -> Result<bool, Box
                 dropped: None,
             };
             let lines: Vec<_> = texts.iter().map(line).collect();
-            if printer.print(&lines)? == Reader::Gone {
+            if printer.print(&lines)? == StdoutState::Gone {
                 return Ok(true);
             }
         }
@@ -195,12 +195,12 @@ async fn from_events(printer: &mut Printer<'_>, plan: &Plan) -> Result<bool, Box
 }
 
 impl Printer<'_> {
-    fn print(&mut self, lines: &[LogLine]) -> Result<Reader, Box<Problem>> {
+    fn print(&mut self, lines: &[LogLine]) -> Result<StdoutState, Box<Problem>> {
         let screen = self.session.screen();
         self.count += lines.len();
         if screen.is_json() && !self.follow {
             self.kept.extend_from_slice(lines);
-            return Ok(Reader::Listening);
+            return Ok(StdoutState::Listening);
         }
         if screen.is_json() {
             let text: String = lines.iter().map(|line| format!("{}\n", json!({ "line": line }))).collect();

@@ -5,11 +5,11 @@ use drydock_api::{
     EventQuery, ExplainQuery, OneDiff, OneExplanation, OnePlan, OneTree, OneWhy, Phase, PlanQuery, State,
 };
 
-use super::args::Which;
+use super::args::PlanIdArgs;
 use crate::cli::events;
-use crate::cli::report::{Level, Outcome, Report};
-use crate::cli::screen::Reader;
-use crate::cli::session::Session;
+use crate::cli::report::{CliResult, Level, Report};
+use crate::cli::screen::StdoutState;
+use crate::cli::session::Invocation;
 use crate::render;
 
 const WATCH_WAIT_MS: u64 = 5_000;
@@ -17,7 +17,7 @@ const WATCH_PAGE: u32 = 200;
 
 /// Arguments of `drydock plan list`.
 #[derive(Debug, Args)]
-pub(crate) struct List {
+pub(crate) struct PlanListArgs {
     /// Only plans in this phase: strategize, execute, apply
     #[arg(long)]
     phase: Option<Phase>,
@@ -41,8 +41,8 @@ pub(crate) struct List {
     after: Option<String>,
 }
 
-pub(crate) async fn list(session: &Session, args: List) -> Outcome {
-    let List { phase, state, project, action, search, limit, after } = args;
+pub(crate) async fn list(session: &Invocation, args: PlanListArgs) -> CliResult {
+    let PlanListArgs { phase, state, project, action, search, limit, after } = args;
     let query = PlanQuery { phase, state, project, action, parent: None, q: search, limit, after };
     let plans = session.client().plans(&query).await?;
     let text = render::plan::list(&plans.plans, session.now());
@@ -50,7 +50,7 @@ pub(crate) async fn list(session: &Session, args: List) -> Outcome {
     Ok(Report::new(plans, text).or_say("no plans").or_more(next))
 }
 
-pub(crate) async fn show(session: &Session, plan: Which) -> Outcome {
+pub(crate) async fn show(session: &Invocation, plan: PlanIdArgs) -> CliResult {
     let plan = session.client().plan(&plan.id).await?;
     let text = render::plan::show(&plan, session.now());
     Ok(Report::new(OnePlan { plan }, text))
@@ -58,17 +58,17 @@ pub(crate) async fn show(session: &Session, plan: Which) -> Outcome {
 
 /// Arguments of `drydock plan tree`.
 #[derive(Debug, Args)]
-pub(crate) struct Drawn {
+pub(crate) struct PlanTreeArgs {
     #[command(flatten)]
-    plan: Which,
+    plan: PlanIdArgs,
     /// Output as text, DOT or SVG
     #[arg(long = "as", value_name = "FORM", default_value = "text")]
-    form: Form,
+    form: TreeFormat,
 }
 
 /// Output format of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Form {
+pub(crate) enum TreeFormat {
     /// Text, with the choices
     Text,
     /// DOT language
@@ -77,33 +77,33 @@ pub(crate) enum Form {
     Svg,
 }
 
-pub(crate) async fn tree(session: &Session, drawn: Drawn) -> Outcome {
+pub(crate) async fn tree(session: &Invocation, drawn: PlanTreeArgs) -> CliResult {
     let tree = session.client().plan_tree(&drawn.plan.id).await?;
     let text = match drawn.form {
-        Form::Text => render::tree::tree(&tree, session.now()),
-        Form::Dot => render::graph::dot(&tree),
-        Form::Svg => render::graph::svg(&tree),
+        TreeFormat::Text => render::tree::tree(&tree, session.now()),
+        TreeFormat::Dot => render::graph::dot(&tree),
+        TreeFormat::Svg => render::graph::svg(&tree),
     };
     Ok(Report::new(OneTree { tree }, text))
 }
 
 /// Arguments of `drydock plan explain`.
 #[derive(Debug, Args)]
-pub(crate) struct Explain {
+pub(crate) struct PlanExplainArgs {
     #[command(flatten)]
-    plan: Which,
+    plan: PlanIdArgs,
     /// Only this choice: its number in `plan tree`, its id or its question
     choice: Option<String>,
 }
 
-pub(crate) async fn explain(session: &Session, args: Explain) -> Outcome {
+pub(crate) async fn explain(session: &Invocation, args: PlanExplainArgs) -> CliResult {
     let which = ExplainQuery { choice: args.choice };
     let explanation = session.client().plan_explain(&args.plan.id, &which).await?;
     let text = render::explain::explain(&explanation, session.now());
     Ok(Report::new(OneExplanation { explanation }, text))
 }
 
-pub(crate) async fn diff(session: &Session, plan: Which) -> Outcome {
+pub(crate) async fn diff(session: &Invocation, plan: PlanIdArgs) -> CliResult {
     let diff = session.client().plan_diff(&plan.id).await?;
     let size = (!diff.text.is_empty()).then(|| render::diff::size(&diff));
     let unfinished = render::diff::unfinished(&diff, &plan.id);
@@ -120,7 +120,7 @@ pub(crate) async fn diff(session: &Session, plan: Which) -> Outcome {
     Ok(if report.notes.is_empty() { report.note(Level::Info, "no changes") } else { report })
 }
 
-pub(crate) async fn why(session: &Session, plan: Which) -> Outcome {
+pub(crate) async fn why(session: &Invocation, plan: PlanIdArgs) -> CliResult {
     let why = session.client().plan_why(&plan.id).await?;
     let text = render::why::why(&why);
     Ok(Report::new(OneWhy { why }, text))
@@ -128,7 +128,7 @@ pub(crate) async fn why(session: &Session, plan: Which) -> Outcome {
 
 /// Prints the plan's events from the first one until the plan stops. Redraws the tree of its subplans when one of
 /// them changes.
-pub(crate) async fn watch(session: &Session, plan: Which) -> Outcome {
+pub(crate) async fn watch(session: &Invocation, plan: PlanIdArgs) -> CliResult {
     let client = session.client();
     let mut plan = client.plan(&plan.id).await?;
     let mut after = 0;
@@ -153,7 +153,7 @@ pub(crate) async fn watch(session: &Session, plan: Which) -> Outcome {
             session.screen().tell(render::tree::tree(&tree, jiff::Timestamp::now()).trim_end());
         }
         // The feed is complete only if the plan had stopped before the feed was read.
-        if reader == Reader::Gone || (events.is_empty() && plan.is_settled()) {
+        if reader == StdoutState::Gone || (events.is_empty() && plan.is_settled()) {
             let text = render::plan::line(&plan);
             return Ok(Report::new(OnePlan { plan }, text));
         }

@@ -3,13 +3,13 @@
 use clap::Args;
 use drydock_api::{NewPlan, OnePlan, Phase, PlanInvariant, RequestOptions};
 
-use crate::cli::report::{Level, Outcome, Report};
-use crate::cli::session::Session;
+use crate::cli::report::{CliResult, Level, Report};
+use crate::cli::session::Invocation;
 use crate::render;
 
 /// Arguments of `drydock plan use`.
 #[derive(Debug, Args)]
-pub(crate) struct Use {
+pub(crate) struct PlanUseArgs {
     /// Action name
     action: String,
     /// Project to work on
@@ -35,7 +35,7 @@ pub(crate) struct Use {
     invariants: Vec<PlanInvariant>,
 }
 
-pub(crate) async fn run(session: &Session, args: Use) -> Outcome {
+pub(crate) async fn run(session: &Invocation, args: PlanUseArgs) -> CliResult {
     let new = NewPlan {
         action: Some(args.action),
         task: None,

@@ -8,4 +8,4 @@ mod moves;
 mod steer;
 mod together;
 
-pub(crate) use args::{Plan, run};
+pub(crate) use args::{PlanCommand, run};

@@ -4,14 +4,14 @@
 use clap::Args;
 use drydock_api::{PlanMove, State};
 
-use crate::cli::follow::{Feed, Until};
+use crate::cli::follow::{FollowUntil, PlanFeed};
 use crate::cli::outcome;
-use crate::cli::report::Outcome;
-use crate::cli::session::Session;
+use crate::cli::report::CliResult;
+use crate::cli::session::Invocation;
 
 /// Arguments of a command that requests a phase.
 #[derive(Debug, Args)]
-pub(crate) struct Move {
+pub(crate) struct PlanMoveArgs {
     /// Plan id or unique prefix
     id: String,
     /// Queue the phase for a worker and return
@@ -19,8 +19,8 @@ pub(crate) struct Move {
     detach: bool,
 }
 
-pub(crate) async fn run(session: &Session, args: Move, to: PlanMove) -> Outcome {
-    let mut feed = Feed::from_here(session, &args.id).await?;
+pub(crate) async fn run(session: &Invocation, args: PlanMoveArgs, to: PlanMove) -> CliResult {
+    let mut feed = PlanFeed::from_here(session, &args.id).await?;
     let plan = feed.ask(&args.id, to).await?;
     if plan.state == State::Applied {
         return Ok(outcome::landed_before(plan));
@@ -29,6 +29,6 @@ pub(crate) async fn run(session: &Session, args: Move, to: PlanMove) -> Outcome 
         return Ok(outcome::of_steering(plan));
     }
     let resume = format!("drydock plan {to} {}", plan.id);
-    let plan = feed.follow(plan, Until::Settled(to.phase()), &resume).await?;
+    let plan = feed.follow(plan, FollowUntil::Settled(to.phase()), &resume).await?;
     Ok(outcome::of_move(plan, to.phase()))
 }

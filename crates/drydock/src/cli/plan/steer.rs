@@ -4,14 +4,14 @@
 use clap::Args;
 use drydock_api::{RequestOptions, RetryPlan};
 
-use super::args::Which;
+use super::args::PlanIdArgs;
 use crate::cli::outcome::of_steering;
-use crate::cli::report::Outcome;
-use crate::cli::session::Session;
+use crate::cli::report::CliResult;
+use crate::cli::session::Invocation;
 
 /// A plan and a reason.
 #[derive(Debug, Args)]
-pub(crate) struct Because {
+pub(crate) struct ReasonArgs {
     /// Plan id or unique prefix
     id: String,
     /// Reason, which is recorded
@@ -31,7 +31,7 @@ pub(crate) struct RetryArgs {
 
 /// Arguments of `drydock plan prompt`.
 #[derive(Debug, Args)]
-pub(crate) struct Guidance {
+pub(crate) struct PromptArgs {
     /// Plan id or unique prefix
     id: String,
     /// Guidance for the agents
@@ -40,45 +40,45 @@ pub(crate) struct Guidance {
 
 /// Arguments of `drydock plan rollback`.
 #[derive(Debug, Args)]
-pub(crate) struct Backwards {
+pub(crate) struct RollbackArgs {
     /// Plan id or unique prefix
     id: String,
     /// Checkpoint ref, number or commit, as listed by `checkpoint list`
     checkpoint: String,
 }
 
-pub(crate) async fn rollback(session: &Session, args: Backwards) -> Outcome {
+pub(crate) async fn rollback(session: &Invocation, args: RollbackArgs) -> CliResult {
     let plan = session.client().plan_rollback(&args.id, args.checkpoint, &RequestOptions::default()).await?;
     Ok(of_steering(plan))
 }
 
-pub(crate) async fn cancel(session: &Session, args: Because) -> Outcome {
+pub(crate) async fn cancel(session: &Invocation, args: ReasonArgs) -> CliResult {
     let plan = session.client().plan_cancel(&args.id, args.reason, &RequestOptions::default()).await?;
     Ok(of_steering(plan))
 }
 
-pub(crate) async fn retry(session: &Session, args: RetryArgs) -> Outcome {
+pub(crate) async fn retry(session: &Invocation, args: RetryArgs) -> CliResult {
     let how = RetryPlan { from_base: args.from_base };
     let plan = session.client().plan_retry(&args.id, &how, &RequestOptions::default()).await?;
     Ok(of_steering(plan))
 }
 
-pub(crate) async fn accept(session: &Session, plan: Which) -> Outcome {
+pub(crate) async fn accept(session: &Invocation, plan: PlanIdArgs) -> CliResult {
     let plan = session.client().plan_accept(&plan.id, &RequestOptions::default()).await?;
     Ok(of_steering(plan))
 }
 
-pub(crate) async fn revert(session: &Session, args: Because) -> Outcome {
+pub(crate) async fn revert(session: &Invocation, args: ReasonArgs) -> CliResult {
     let plan = session.client().plan_revert(&args.id, args.reason, &RequestOptions::default()).await?;
     Ok(of_steering(plan))
 }
 
-pub(crate) async fn prompt(session: &Session, args: Guidance) -> Outcome {
+pub(crate) async fn prompt(session: &Invocation, args: PromptArgs) -> CliResult {
     let plan = session.client().plan_prompt(&args.id, args.text, &RequestOptions::default()).await?;
     Ok(of_steering(plan))
 }
 
-pub(crate) async fn takeover(session: &Session, plan: Which) -> Outcome {
+pub(crate) async fn takeover(session: &Invocation, plan: PlanIdArgs) -> CliResult {
     let plan = session.client().plan_takeover(&plan.id, &RequestOptions::default()).await?;
     Ok(of_steering(plan))
 }

@@ -2,24 +2,24 @@
 
 use drydock_api::{Code, Problem, RequestOptions, Synced, exit};
 
-use super::args::Which;
+use super::args::PlanIdArgs;
 use crate::cli::outcome::of_steering;
-use crate::cli::report::{Ending, Level, Outcome, Report};
-use crate::cli::session::Session;
+use crate::cli::report::{CliResult, Level, Report, ReportStatus};
+use crate::cli::session::Invocation;
 use crate::render;
 
-pub(crate) async fn sync(session: &Session, plan: Which) -> Outcome {
+pub(crate) async fn sync(session: &Invocation, plan: PlanIdArgs) -> CliResult {
     let synced = session.client().plan_sync(&plan.id, &RequestOptions::default()).await?;
     let text = format!("{}  {}", synced.sync.outcome, synced.sync.text);
     let (ending, level, next) = match &synced.decision {
         Some(decision) => {
             let next = Some(format!("drydock decision show {}", decision.id));
-            (Ending::Attention(exit::UNDECIDED), Level::Warn, next)
+            (ReportStatus::Attention(exit::UNDECIDED), Level::Warn, next)
         }
         None if synced.sync.standing == "settled" => {
-            (Ending::Done, Level::Info, render::next::command(&synced.plan))
+            (ReportStatus::Done, Level::Info, render::next::command(&synced.plan))
         }
-        None => (Ending::Failed(Box::new(unsynced(&synced))), Level::Warn, None),
+        None => (ReportStatus::Failed(Box::new(unsynced(&synced))), Level::Warn, None),
     };
     Ok(Report::new(synced, text).ending(ending).go_on(level, next))
 }
@@ -33,7 +33,7 @@ fn unsynced(synced: &Synced) -> Problem {
     }
 }
 
-pub(crate) async fn adopt(session: &Session, plan: Which) -> Outcome {
+pub(crate) async fn adopt(session: &Invocation, plan: PlanIdArgs) -> CliResult {
     let plan = session.client().plan_adopt(&plan.id, &RequestOptions::default()).await?;
     Ok(of_steering(plan))
 }
