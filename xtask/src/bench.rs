@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use drydock_testkit::postgres::{SERVER_VARIABLE, Server};
+use drydock_testkit::postgres::{PostgresServer, SERVER_VARIABLE};
 
 use crate::machine;
 use crate::say::Failure;
@@ -13,7 +13,7 @@ use crate::say::Failure;
 pub(crate) fn run(root: &Path, words: &[String]) -> Result<(), Failure> {
     machine::check_git()?;
     machine::require(&[machine::CHROMIUM])?;
-    let server = Server::start(&machine::postgres_programs()?).map_err(Failure::failed)?;
+    let server = PostgresServer::start(&machine::postgres_programs()?).map_err(Failure::failed)?;
     let status = Command::new(env!("CARGO"))
         .args(["bench", "--package", "drydock", "--bench", "promises", "--"])
         .args(words)

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use drydock_testkit::postgres::{SERVER_VARIABLE, Server};
+use drydock_testkit::postgres::{PostgresServer, SERVER_VARIABLE};
 
 use crate::agents;
 use crate::api::{self, Program};
@@ -37,7 +37,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     // One server for all test programs. It ends with this process, or with the value, whichever comes first.
     let server = match env::var(SERVER_VARIABLE) {
         Ok(_) => None,
-        Err(_) => Some(Server::start(&machine::postgres_programs()?).map_err(Failure::failed)?),
+        Err(_) => Some(PostgresServer::start(&machine::postgres_programs()?).map_err(Failure::failed)?),
     };
     let mut variables = asked.variables.clone();
     variables.extend(server.as_ref().map(|server| (SERVER_VARIABLE, server.admin_url().into())));

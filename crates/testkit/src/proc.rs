@@ -55,20 +55,20 @@ pub fn run_with_input(command: &mut Command, input: &str, limit: Duration) -> Fi
 
 /// Starts a command without input.
 #[track_caller]
-pub fn spawn(command: &mut Command) -> Running {
+pub fn spawn(command: &mut Command) -> RunningProcess {
     spawn_with_input(command, "")
 }
 
 /// Starts a command with `input` on stdin.
 #[track_caller]
-pub fn spawn_with_input(command: &mut Command, input: &str) -> Running {
+pub fn spawn_with_input(command: &mut Command, input: &str) -> RunningProcess {
     match start(command, input) {
         Ok(running) => running,
         Err(error) => panic!("could not start {command:?}: {error}"),
     }
 }
 
-fn start(command: &mut Command, input: &str) -> io::Result<Running> {
+fn start(command: &mut Command, input: &str) -> io::Result<RunningProcess> {
     let kept = TempDir::with_prefix("drydock-proc-")?;
     let file = |name: &str| kept.path().join(name);
     fs::write(file("stdin"), input)?;
@@ -77,12 +77,12 @@ fn start(command: &mut Command, input: &str) -> io::Result<Running> {
         .stdout(File::create(file(STDOUT))?)
         .stderr(File::create(file(STDERR))?)
         .spawn()?;
-    Ok(Running { shown: format!("{command:?}"), kept, child })
+    Ok(RunningProcess { shown: format!("{command:?}"), kept, child })
 }
 
 /// A running process, killed on drop.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningProcess {
     shown: String,
     kept: TempDir,
     child: Child,
@@ -91,7 +91,7 @@ pub struct Running {
 /// The maximum time until a process is frozen.
 const PAUSE_LIMIT: Duration = Duration::from_secs(30);
 
-impl Running {
+impl RunningProcess {
     /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -194,7 +194,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         // Both fail only if the process has ended and was waited for, which is fine.
         self.child.kill().ok();

@@ -8,11 +8,11 @@ use std::thread;
 /// Forwards connections to a server until it is cut.
 pub struct Proxy {
     address: SocketAddr,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ProxyState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct ProxyState {
     cut: bool,
     /// Both ends of all connections.
     open: Vec<TcpStream>,
@@ -62,7 +62,7 @@ impl Proxy {
     }
 }
 
-fn pass_on(shared: &Arc<Mutex<State>>, client: TcpStream, server: SocketAddr) -> io::Result<()> {
+fn pass_on(shared: &Arc<Mutex<ProxyState>>, client: TcpStream, server: SocketAddr) -> io::Result<()> {
     let mut state = lock(shared);
     if state.cut {
         return Ok(());
@@ -86,7 +86,7 @@ fn pass_on(shared: &Arc<Mutex<State>>, client: TcpStream, server: SocketAddr) ->
 }
 
 /// Forwards responses until one side is closed or a response must be lost.
-fn answer(state: &Mutex<State>, from: &mut TcpStream, to: &mut TcpStream) -> io::Result<()> {
+fn answer(state: &Mutex<ProxyState>, from: &mut TcpStream, to: &mut TcpStream) -> io::Result<()> {
     let mut bytes = [0; 16 * 1024];
     loop {
         let length = from.read(&mut bytes)?;
@@ -99,6 +99,6 @@ fn answer(state: &Mutex<State>, from: &mut TcpStream, to: &mut TcpStream) -> io:
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<ProxyState>) -> MutexGuard<'_, ProxyState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

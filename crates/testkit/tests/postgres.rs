@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use drydock_testkit::postgres::{Programs, SERVER_VARIABLE, Server, database};
+use drydock_testkit::postgres::{PostgresServer, Programs, SERVER_VARIABLE, database};
 use drydock_testkit::{proc, wait};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -44,7 +44,8 @@ fn a_database_goes_with_its_value_even_while_someone_is_connected() {
 /// Breaks if commits are not durable on the private server: crash tests would prove nothing.
 #[test]
 fn the_private_server_is_durable_and_listens_on_loopback_only() {
-    let server = Server::start(&Programs::find().expect("PostgreSQL's programs")).expect("a private server");
+    let server =
+        PostgresServer::start(&Programs::find().expect("PostgreSQL's programs")).expect("a private server");
     let database = server.database();
     let settings = ["fsync", "synchronous_commit", "listen_addresses", "unix_socket_directories"];
     let seen: Vec<String> = settings.iter().map(|name| database.query(&format!("SHOW {name}"))).collect();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use drydock_domain::Plan;
 use drydock_store::{Store, StoreUrl};
 use drydock_testkit::postgres;
-use drydock_testkit::proc::{self, Running};
+use drydock_testkit::proc::{self, RunningProcess};
 use drydock_testkit::wait;
 
 use crate::browser::Browser;
@@ -66,7 +66,7 @@ fn compare(table: &mut Table, database: &str, home: &Path, stores: [&str; 2]) {
     );
 }
 
-fn serve(home: &Path, store: &str) -> (Running, String) {
+fn serve(home: &Path, store: &str) -> (RunningProcess, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_drydock"));
     command
         .args(["serve", "--listen", "127.0.0.1:0", "--workers", "0", "--tokens", "optional", "--store"])

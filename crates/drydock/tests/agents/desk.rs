@@ -42,7 +42,7 @@ impl Desk {
     }
 
     /// Starts a command that goes on by itself.
-    pub(crate) fn spawn(&self, args: &[&str]) -> proc::Running {
+    pub(crate) fn spawn(&self, args: &[&str]) -> proc::RunningProcess {
         let mut command = self.world.command(args);
         proc::spawn(command.envs(self.variables.iter().map(|(name, value)| (name, value))))
     }

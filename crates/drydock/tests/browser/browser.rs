@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use drydock_testkit::proc::{self, Running};
+use drydock_testkit::proc::{self, RunningProcess};
 use drydock_testkit::wait;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -52,12 +52,12 @@ pub(crate) enum Scheme {
 pub(crate) struct Browser {
     port: u16,
     session: String,
-    _driver: Running,
+    _driver: RunningProcess,
     _profile: TempDir,
 }
 
 /// Starts a driver on a port of its own. One that takes the same port of the other family from somebody ends at once.
-fn driver() -> Option<(Running, u16)> {
+fn driver() -> Option<(RunningProcess, u16)> {
     let mut driver = proc::spawn(Command::new("chromedriver").args(["--port=0", "--log-level=SEVERE"]));
     let port = wait::poll(DRIVER_LIMIT, || {
         let said = driver.stdout();

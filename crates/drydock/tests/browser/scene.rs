@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Instant;
 
-use drydock_testkit::proc::{Running, spawn};
+use drydock_testkit::proc::{RunningProcess, spawn};
 use drydock_testkit::wait;
 
 use crate::browser::Browser;
@@ -19,7 +19,7 @@ printf 'fn main() {\n    println!("hello");\n}\n' > hello.rs
 /// A `drydock serve`, and the address that its page is at.
 pub(crate) struct Site {
     pub(crate) world: World,
-    server: Option<Running>,
+    server: Option<RunningProcess>,
     at: String,
     tokens: &'static str,
 }

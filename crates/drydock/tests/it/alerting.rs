@@ -3,7 +3,7 @@
 
 use std::net::TcpListener;
 
-use drydock_testkit::proc::{self, Running};
+use drydock_testkit::proc::{self, RunningProcess};
 use drydock_testkit::wait;
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ impl Desk {
         Answer::of(proc::run(command.env("PAGER_KEY", SECRET), LIMIT))
     }
 
-    fn spawn(&self, args: &[&str]) -> Running {
+    fn spawn(&self, args: &[&str]) -> RunningProcess {
         let config = self.world.place("hooks.toml");
         let mut command = self.world.command(&[&["--config", &config], args].concat());
         proc::spawn(command.env("PAGER_KEY", SECRET).env("SSL_CERT_FILE", self.world.place("ca.crt")))

@@ -1,11 +1,11 @@
 //! A process that is frozen past the life of its lock (S1.3, S1.7).
 
-use drydock_testkit::proc::{self, Running};
+use drydock_testkit::proc::{self, RunningProcess};
 
 use crate::world::{Answer, CONFLICT, Kind, LIMIT, World};
 
 /// Freezes a process while its agent works, until its lock has run out.
-fn frozen(kind: Kind) -> (World, String, Running) {
+fn frozen(kind: Kind) -> (World, String, RunningProcess) {
     let world = World::with_writer(kind, "");
     // Only the first run waits to be told; whoever takes over is quick.
     let (began, go) = (world.place("began"), world.place("go"));

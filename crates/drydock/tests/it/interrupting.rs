@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use drydock_testkit::proc::Running;
+use drydock_testkit::proc::RunningProcess;
 use drydock_testkit::wait;
 use serde_json::{Value, json};
 
@@ -395,7 +395,7 @@ fn limit_critic(world: &World, says: &str) {
     );
 }
 
-fn end(worker: Running) {
+fn end(worker: RunningProcess) {
     worker.terminate();
     Answer::of(worker.wait(LIMIT)).expect(0);
 }

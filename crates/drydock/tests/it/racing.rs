@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use drydock_testkit::proc::Running;
+use drydock_testkit::proc::RunningProcess;
 use drydock_testkit::wait;
 
 use crate::world::{Answer, CONFLICT, Kind, LIMIT, World, list};
 
 fn all(world: &World, count: usize, args: &[&str]) -> Vec<Answer> {
-    let running: Vec<Running> = (0..count).map(|_| world.spawn(args)).collect();
+    let running: Vec<RunningProcess> = (0..count).map(|_| world.spawn(args)).collect();
     running.into_iter().map(|one| Answer::of(one.wait(LIMIT))).collect()
 }
 
@@ -23,7 +23,7 @@ on_both! {
     fn twenty_processes_execute_one_plan_once(kind: Kind) {
         let world = counting(kind, "sleep 2; echo hi > hello.txt");
         let id = world.plan_after("strategize");
-        let running: Vec<Running> = (0..20).map(|_| world.spawn(&["plan", "execute", &id])).collect();
+        let running: Vec<RunningProcess> = (0..20).map(|_| world.spawn(&["plan", "execute", &id])).collect();
         let pids: Vec<u64> = running.iter().map(|one| u64::from(one.pid())).collect();
         let lock = wait::until("the lock of the one that works", LIMIT, || {
             let locks = world.locks();

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 
-use drydock_testkit::proc::{self, Running};
+use drydock_testkit::proc::{self, RunningProcess};
 use drydock_testkit::wait;
 
 use crate::world::{Answer, CONFLICT, LIMIT, World};
@@ -121,7 +121,7 @@ on_both! {
 }
 
 /// Starts `plan apply` and freezes it between its intent and its landing, which begins by taking the lock held here.
-fn stopped_behind_its_intent(world: &World, plan: &str) -> Running {
+fn stopped_behind_its_intent(world: &World, plan: &str) -> RunningProcess {
     // Removing the worktree of Execute would want the same lock.
     fs::remove_dir_all(world.worktrees().join(plan)).unwrap();
     fs::remove_dir_all(world.repo.path().join(".git/worktrees")).unwrap();

@@ -1,12 +1,12 @@
 //! SIGINT, SIGTERM and SIGHUP while an agent works: the plan can be resumed at once (S1.5).
 
-use drydock_testkit::proc::{self, Running};
+use drydock_testkit::proc::{self, RunningProcess};
 use drydock_testkit::wait;
 
 use crate::seeing::seen;
 use crate::world::{Answer, Kind, LIMIT, World};
 
-fn handed_back(kind: Kind, signal: fn(&Running), code: i32) {
+fn handed_back(kind: Kind, signal: fn(&RunningProcess), code: i32) {
     let world = World::with_writer(kind, "");
     world.agent("writer", &format!("echo half > half.txt; sleep 300 & touch {}; wait", world.place("began")));
     let id = world.plan_after("strategize");
@@ -36,7 +36,7 @@ fn handed_back(kind: Kind, signal: fn(&Running), code: i32) {
 on_both! {
     /// S1.1, S1.5. Breaks when a run does not hold its lock, or an interruption leaves the lock, the agent, or a plan that nobody may go on with.
     fn an_interrupted_plan_is_handed_back(kind: Kind) {
-        handed_back(kind, Running::interrupt, 130);
+        handed_back(kind, RunningProcess::interrupt, 130);
     }
 }
 
@@ -44,13 +44,13 @@ on_both! {
 /// to either store is shown above; here it is which signals do it.
 #[test]
 fn a_terminated_plan_is_handed_back() {
-    handed_back(Kind::Sqlite, Running::terminate, 143);
+    handed_back(Kind::Sqlite, RunningProcess::terminate, 143);
 }
 
 /// S1.1, S1.5. Breaks when closing the terminal leaves the lock, the agent, or a stuck plan.
 #[test]
 fn a_plan_whose_terminal_is_closed_is_handed_back() {
-    handed_back(Kind::Sqlite, Running::hang_up, 143);
+    handed_back(Kind::Sqlite, RunningProcess::hang_up, 143);
 }
 
 on_both! {

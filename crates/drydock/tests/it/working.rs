@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use drydock_testkit::proc::{self, Running};
+use drydock_testkit::proc::{self, RunningProcess};
 use drydock_testkit::wait;
 
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::world::{Answer, Kind, LIMIT, World, list};
 
 /// A `drydock serve` and its address.
 pub(crate) struct Server {
-    running: Running,
+    running: RunningProcess,
     link: String,
 }
 
@@ -31,7 +31,7 @@ impl Server {
         Self::of(proc::spawn(command.env("DRYDOCK_CRASH_AT", point)))
     }
 
-    pub(crate) fn of(running: Running) -> Self {
+    pub(crate) fn of(running: RunningProcess) -> Self {
         let link = wait::until("the server's address", LIMIT, || {
             let said = running.stderr();
             let at = said.find("http://").or_else(|| said.find("https://"))?;

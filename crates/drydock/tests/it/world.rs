@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use drydock_testkit::postgres::{self, Database};
-use drydock_testkit::proc::{self, Finished, Running};
+use drydock_testkit::proc::{self, Finished, RunningProcess};
 use drydock_testkit::repo::Repo;
 use drydock_testkit::{sqlite, wait};
 use serde_json::Value;
@@ -216,7 +216,7 @@ impl World {
 
     /// Starts the binary.
     #[track_caller]
-    pub(crate) fn spawn(&self, args: &[&str]) -> Running {
+    pub(crate) fn spawn(&self, args: &[&str]) -> RunningProcess {
         proc::spawn(&mut self.command(args))
     }
 

@@ -15,7 +15,7 @@ const URL: &str = "DRYDOCK_STORE_TEST_URL";
 const ARGUMENT: &str = "DRYDOCK_STORE_TEST_ARGUMENT";
 
 /// Starts another process with a job on this world's store.
-pub(crate) fn spawn(world: &World, job: &str, argument: &str) -> proc::Running {
+pub(crate) fn spawn(world: &World, job: &str, argument: &str) -> proc::RunningProcess {
     let url = match world.url() {
         StoreUrl::Sqlite(path) => path.to_str().unwrap().to_owned(),
         StoreUrl::Postgres(url) => url,

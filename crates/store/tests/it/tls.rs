@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use drydock_store::{Options, Store, StoreError, StoreUrl};
-use drydock_testkit::postgres::{Database, Programs, Server};
+use drydock_testkit::postgres::{Database, PostgresServer, Programs};
 use drydock_testkit::wait;
 
 use crate::world::{LIMIT, World, now, queued};
@@ -16,7 +16,7 @@ const CERTIFY: &str = "COPY (SELECT 1) TO PROGRAM '\
     openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out server.crt && \
     chmod 600 server.key'";
 
-fn encrypting(server: &Server) -> Database {
+fn encrypting(server: &PostgresServer) -> Database {
     let database = server.database();
     for step in [CERTIFY, "ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()"] {
         database.query(step);
@@ -33,7 +33,7 @@ async fn open(url: &str, options: &str) -> Result<Store, StoreError> {
 /// Fails if a connection is not encrypted although required, or if an untrusted certificate is accepted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_is_encrypted_and_its_server_is_known() {
-    let server = Server::start(&Programs::find().unwrap()).unwrap();
+    let server = PostgresServer::start(&Programs::find().unwrap()).unwrap();
     let database = encrypting(&server);
     let authority = Path::new(&database.query("SHOW data_directory")).join("ca.crt");
     for mode in ["verify-full", "require", "prefer"] {

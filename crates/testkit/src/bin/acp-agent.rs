@@ -17,7 +17,7 @@ const HUGE: usize = 9 * 1024 * 1024;
 fn main() {
     let mut words = std::env::args().skip(1);
     let behaviour = words.next().unwrap_or_else(|| "write".to_owned());
-    let mut agent = Agent {
+    let mut agent = AcpAgent {
         behaviour,
         words: words.collect(),
         cwd: String::new(),
@@ -32,7 +32,7 @@ fn main() {
     }
 }
 
-struct Agent {
+struct AcpAgent {
     behaviour: String,
     words: Vec<String>,
     cwd: String,
@@ -44,7 +44,7 @@ struct Agent {
     tokens: Option<u64>,
 }
 
-impl Agent {
+impl AcpAgent {
     /// Returns the next message, or none at the end of the input.
     fn hear(&self) -> Option<Value> {
         let mut line = String::new();

@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::reply::{Event, Reply};
-use super::script::{Health, Heard, Script, Turn};
+use super::reply::{ModelReply, SseEvent};
+use super::script::{Health, ModelQuery, ModelStep, Script};
 
 /// Answers a `POST …/chat/completions`.
-pub(super) fn answer(script: &Script, body: &Value, health: Health) -> Reply {
+pub(super) fn answer(script: &Script, body: &Value, health: Health) -> ModelReply {
     let messages = body["messages"].as_array().into_iter().flatten();
     let results = messages.filter(|message| message["role"] == "tool").count();
-    let heard = Heard::of(body, "/function/name", results);
+    let heard = ModelQuery::of(body, "/function/name", results);
     if let (Health::Failing, Some(status)) = (health, script.failure(&heard)) {
-        return Reply::Failed(status);
+        return ModelReply::Failed(status);
     }
     let (mut message, finish) = match script.next(&heard) {
-        Turn::Say(text) => (json!({ "role": "assistant", "content": text }), "stop"),
-        Turn::Call { id, tool, arguments } => {
+        ModelStep::Say(text) => (json!({ "role": "assistant", "content": text }), "stop"),
+        ModelStep::Call { id, tool, arguments } => {
             let function = json!({ "name": tool, "arguments": arguments.to_string() });
             let call = json!({ "index": 0, "id": id, "type": "function", "function": function });
             (json!({ "role": "assistant", "content": null, "tool_calls": [call] }), "tool_calls")
@@ -28,16 +28,16 @@ pub(super) fn answer(script: &Script, body: &Value, health: Health) -> Reply {
             call.remove("index");
         }
         let choice = json!([{ "index": 0, "message": message, "finish_reason": finish }]);
-        return Reply::Whole(envelope("chat.completion", choice, usage));
+        return ModelReply::Whole(envelope("chat.completion", choice, usage));
     }
     let part = |delta: Value, finish: Option<&str>| {
         let choice = json!([{ "index": 0, "delta": delta, "finish_reason": finish }]);
-        Event::plain(envelope("chat.completion.chunk", choice, Value::Null))
+        SseEvent::plain(envelope("chat.completion.chunk", choice, Value::Null))
     };
-    Reply::Streamed(vec![
+    ModelReply::Streamed(vec![
         part(message, None),
         part(json!({}), Some(finish)),
-        Event::plain(envelope("chat.completion.chunk", json!([]), usage)),
-        Event::plain("[DONE]"),
+        SseEvent::plain(envelope("chat.completion.chunk", json!([]), usage)),
+        SseEvent::plain("[DONE]"),
     ])
 }

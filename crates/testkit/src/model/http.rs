@@ -11,7 +11,7 @@ const HEAD_MAX: u64 = 64 << 10;
 
 /// A request of an agent.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ModelRequest {
     /// `GET`, `POST`, …
     pub method: String,
     /// The path without the query.
@@ -36,7 +36,7 @@ impl From<io::Error> for Unread {
 }
 
 /// Reads one request.
-pub(super) fn read(stream: &mut impl BufRead) -> Result<Request, Unread> {
+pub(super) fn read(stream: &mut impl BufRead) -> Result<ModelRequest, Unread> {
     let (first, headers) = head(&mut stream.take(HEAD_MAX))?;
     let mut words = first.split(' ');
     let (Some(method), Some(target)) = (words.next(), words.next()) else {
@@ -63,7 +63,7 @@ pub(super) fn read(stream: &mut impl BufRead) -> Result<Request, Unread> {
             .map_err(|error| Unread::Refused("400 Bad Request", format!("the body is not JSON: {error}")))?,
     };
     let path = target.split('?').next().unwrap_or(target).to_owned();
-    Ok(Request { method: method.to_owned(), path, headers, body })
+    Ok(ModelRequest { method: method.to_owned(), path, headers, body })
 }
 
 fn head(stream: &mut impl BufRead) -> Result<(String, BTreeMap<String, String>), Unread> {

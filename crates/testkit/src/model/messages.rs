@@ -2,27 +2,27 @@
 
 use serde_json::{Value, json};
 
-use super::reply::{Event, Reply};
-use super::script::{Health, Heard, Script, Turn};
+use super::reply::{ModelReply, SseEvent};
+use super::script::{Health, ModelQuery, ModelStep, Script};
 
 /// Answers a `POST …/messages`.
-pub(super) fn answer(script: &Script, body: &Value, health: Health) -> Reply {
+pub(super) fn answer(script: &Script, body: &Value, health: Health) -> ModelReply {
     let messages = body["messages"].as_array().into_iter().flatten();
     let blocks = messages.filter_map(|message| message["content"].as_array()).flatten();
     let results = blocks.filter(|block| block["type"] == "tool_result").count();
-    let heard = Heard::of(body, "/name", results);
+    let heard = ModelQuery::of(body, "/name", results);
     if let (Health::Failing, Some(status)) = (health, script.failure(&heard)) {
-        return Reply::Failed(status);
+        return ModelReply::Failed(status);
     }
     // A block is streamed as an empty one, followed by its content.
     let (block, empty, delta, reason) = match script.next(&heard) {
-        Turn::Say(text) => (
+        ModelStep::Say(text) => (
             json!({ "type": "text", "text": text }),
             json!({ "type": "text", "text": "" }),
             json!({ "type": "text_delta", "text": text }),
             "end_turn",
         ),
-        Turn::Call { id, tool, arguments } => (
+        ModelStep::Call { id, tool, arguments } => (
             json!({ "type": "tool_use", "id": id, "name": tool, "input": arguments }),
             json!({ "type": "tool_use", "id": id, "name": tool, "input": {} }),
             json!({ "type": "input_json_delta", "partial_json": arguments.to_string() }),
@@ -36,7 +36,7 @@ pub(super) fn answer(script: &Script, body: &Value, health: Health) -> Reply {
         })
     };
     if body["stream"] != true {
-        return Reply::Whole(message(json!([block]), json!(reason)));
+        return ModelReply::Whole(message(json!([block]), json!(reason)));
     }
     let ended = json!({ "stop_reason": reason, "stop_sequence": null });
     let events = [
@@ -47,5 +47,5 @@ pub(super) fn answer(script: &Script, body: &Value, health: Health) -> Reply {
         json!({ "type": "message_delta", "delta": ended, "usage": { "output_tokens": 5 } }),
         json!({ "type": "message_stop" }),
     ];
-    Reply::Streamed(events.iter().map(Event::typed).collect())
+    ModelReply::Streamed(events.iter().map(SseEvent::typed).collect())
 }

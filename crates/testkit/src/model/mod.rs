@@ -8,6 +8,6 @@ mod responses;
 mod script;
 mod server;
 
-pub use http::Request;
+pub use http::ModelRequest;
 pub use script::Script;
 pub use server::Model;

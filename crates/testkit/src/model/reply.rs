@@ -4,21 +4,21 @@ use serde_json::Value;
 
 /// A response in the requested form.
 #[derive(Debug)]
-pub(super) enum Reply {
+pub(super) enum ModelReply {
     Whole(Value),
-    Streamed(Vec<Event>),
+    Streamed(Vec<SseEvent>),
     Refused(&'static str, String),
     Failed(u16),
 }
 
 /// One server-sent event, with a name if the API uses names.
 #[derive(Debug)]
-pub(super) struct Event {
+pub(super) struct SseEvent {
     name: Option<String>,
     payload: String,
 }
 
-impl Event {
+impl SseEvent {
     /// Returns an event without a name.
     pub(super) fn plain(payload: impl ToString) -> Self {
         Self { name: None, payload: payload.to_string() }
@@ -30,7 +30,7 @@ impl Event {
     }
 }
 
-impl Reply {
+impl ModelReply {
     /// Returns the response as HTTP. The connection closes after it, so a stream needs no length.
     pub(super) fn http(&self) -> String {
         let (status, kind, body) = match self {
@@ -64,7 +64,7 @@ fn failure(status: u16) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-fn shown(event: &Event) -> String {
+fn shown(event: &SseEvent) -> String {
     let name = event.name.as_ref().map(|name| format!("event: {name}\n")).unwrap_or_default();
     format!("{name}data: {}\n\n", event.payload)
 }

@@ -2,23 +2,23 @@
 
 use serde_json::{Value, json};
 
-use super::reply::{Event, Reply};
-use super::script::{Health, Heard, Script, Turn};
+use super::reply::{ModelReply, SseEvent};
+use super::script::{Health, ModelQuery, ModelStep, Script};
 
 /// Answers a `POST …/responses`.
-pub(super) fn answer(script: &Script, body: &Value, health: Health) -> Reply {
+pub(super) fn answer(script: &Script, body: &Value, health: Health) -> ModelReply {
     let input = body["input"].as_array().into_iter().flatten();
     let results = input.filter(|item| item["type"] == "function_call_output").count();
-    let heard = Heard::of(body, "/name", results);
+    let heard = ModelQuery::of(body, "/name", results);
     if let (Health::Failing, Some(status)) = (health, script.failure(&heard)) {
-        return Reply::Failed(status);
+        return ModelReply::Failed(status);
     }
     let item = match script.next(&heard) {
-        Turn::Say(text) => {
+        ModelStep::Say(text) => {
             let content = json!([{ "type": "output_text", "text": text, "annotations": [] }]);
             json!({ "type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": content })
         }
-        Turn::Call { id, tool, arguments } => json!({
+        ModelStep::Call { id, tool, arguments } => json!({
             "type": "function_call", "id": format!("fc_{id}"), "status": "completed",
             "call_id": id, "name": tool, "arguments": arguments.to_string(),
         }),
@@ -35,7 +35,7 @@ pub(super) fn answer(script: &Script, body: &Value, health: Health) -> Reply {
     });
     let completed = response("completed", json!([item]), usage);
     if body["stream"] != true {
-        return Reply::Whole(completed);
+        return ModelReply::Whole(completed);
     }
     let begun = response("in_progress", json!([]), Value::Null);
     let events = [
@@ -44,5 +44,5 @@ pub(super) fn answer(script: &Script, body: &Value, health: Health) -> Reply {
         json!({ "type": "response.output_item.done", "output_index": 0, "item": item }),
         json!({ "type": "response.completed", "response": completed }),
     ];
-    Reply::Streamed(events.iter().map(Event::typed).collect())
+    ModelReply::Streamed(events.iter().map(SseEvent::typed).collect())
 }

@@ -36,23 +36,23 @@ impl Script {
 
     /// Returns the error status for this conversation, if it fails now. Requests without the tools, such as for a
     /// title, do not fail.
-    pub(super) fn failure(&self, heard: &Heard) -> Option<u16> {
+    pub(super) fn failure(&self, heard: &ModelQuery) -> Option<u16> {
         let (calls, status) = self.fails?;
         let offered = self.calls.iter().any(|(tool, _)| heard.tools.contains(tool));
         (offered && heard.results >= calls).then_some(status)
     }
 
     /// Returns the next step of this conversation.
-    pub(super) fn next(&self, heard: &Heard) -> Turn {
+    pub(super) fn next(&self, heard: &ModelQuery) -> ModelStep {
         match self.calls.get(heard.results) {
-            None if heard.results > 0 || self.calls.is_empty() => Turn::Say(self.last.clone()),
-            Some((tool, arguments)) if heard.tools.contains(tool) => Turn::Call {
+            None if heard.results > 0 || self.calls.is_empty() => ModelStep::Say(self.last.clone()),
+            Some((tool, arguments)) if heard.tools.contains(tool) => ModelStep::Call {
                 // Ids are unique within a conversation, as those of real models are.
                 id: format!("call_{}", heard.results + 1),
                 tool: tool.clone(),
                 arguments: arguments.clone(),
             },
-            None | Some(_) => Turn::Say(ASIDE.to_owned()),
+            None | Some(_) => ModelStep::Say(ASIDE.to_owned()),
         }
     }
 }
@@ -66,14 +66,14 @@ pub(super) enum Health {
 
 /// The content of a request, independent of the API.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct ModelQuery {
     /// The names of the tools it offers.
     pub(super) tools: Vec<String>,
     /// The number of tool results in its conversation.
     pub(super) results: usize,
 }
 
-impl Heard {
+impl ModelQuery {
     /// Reads the field `name` of each tool, with the number of results.
     pub(super) fn of(body: &Value, name: &str, results: usize) -> Self {
         let tools = body["tools"].as_array().into_iter().flatten();
@@ -84,7 +84,7 @@ impl Heard {
 
 /// One answer of the model.
 #[derive(Debug)]
-pub(super) enum Turn {
+pub(super) enum ModelStep {
     Call { id: String, tool: String, arguments: Value },
     Say(String),
 }

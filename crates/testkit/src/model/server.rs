@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::http::{self, Request, Unread};
-use super::reply::Reply;
+use super::http::{self, ModelRequest, Unread};
+use super::reply::ModelReply;
 use super::script::{Health, Script};
 use super::{chat, messages, responses};
 
@@ -24,14 +24,14 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Model {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ModelState>,
     listening: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ModelState {
     script: Script,
-    asked: Mutex<Vec<Request>>,
+    asked: Mutex<Vec<ModelRequest>>,
     connections: AtomicUsize,
     stopping: AtomicBool,
     repaired: AtomicBool,
@@ -42,7 +42,7 @@ impl Model {
     pub fn start(script: Script) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let address = listener.local_addr().expect("a bound socket has an address");
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ModelState {
             script,
             asked: Mutex::default(),
             connections: AtomicUsize::new(0),
@@ -67,7 +67,7 @@ impl Model {
     }
 
     /// Returns all requests so far, in order.
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<ModelRequest> {
         self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -85,7 +85,7 @@ impl Drop for Model {
     }
 }
 
-fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
+fn listen(listener: &TcpListener, shared: &Arc<ModelState>) {
     for stream in listener.incoming() {
         if shared.stopping.load(Ordering::SeqCst) {
             return;
@@ -105,25 +105,25 @@ fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
 }
 
 /// Answers the one request of a connection. Errors of an agent that disconnected are ignored.
-fn converse(stream: TcpStream, shared: &Shared) {
+fn converse(stream: TcpStream, shared: &ModelState) {
     if stream.set_read_timeout(Some(SILENCE_MAX)).and(stream.set_write_timeout(Some(SILENCE_MAX))).is_err() {
         return;
     }
     let mut stream = BufReader::new(stream);
     let reply = match http::read(&mut stream) {
         Ok(request) => shared.answer(request),
-        Err(Unread::Refused(status, why)) => Reply::Refused(status, why),
+        Err(Unread::Refused(status, why)) => ModelReply::Refused(status, why),
         Err(Unread::Gone) => return,
     };
     stream.get_mut().write_all(reply.http().as_bytes()).ok();
 }
 
-impl Shared {
-    fn answer(&self, request: Request) -> Reply {
+impl ModelState {
+    fn answer(&self, request: ModelRequest) -> ModelReply {
         let reply = self.reply(&request);
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.len() >= REQUESTS_MAX {
-            return Reply::Refused(
+            return ModelReply::Refused(
                 "400 Bad Request",
                 format!("request limit reached: at most {REQUESTS_MAX} per test"),
             );
@@ -132,7 +132,7 @@ impl Shared {
         reply
     }
 
-    fn reply(&self, request: &Request) -> Reply {
+    fn reply(&self, request: &ModelRequest) -> ModelReply {
         // Some agents expect the version in the configured URL, and others add it.
         let path = request.path.strip_prefix("/v1").unwrap_or(&request.path);
         let repaired = self.repaired.load(Ordering::SeqCst);
@@ -141,15 +141,17 @@ impl Shared {
             ("POST", "/chat/completions") => chat::answer(&self.script, &request.body, health),
             ("POST", "/responses") => responses::answer(&self.script, &request.body, health),
             ("POST", "/messages") => messages::answer(&self.script, &request.body, health),
-            ("POST", "/messages/count_tokens") => Reply::Whole(json!({ "input_tokens": 10 })),
+            ("POST", "/messages/count_tokens") => ModelReply::Whole(json!({ "input_tokens": 10 })),
             ("GET", "/models") => {
                 let model = json!({
                     "id": "scripted", "object": "model", "type": "model", "created": 1, "owned_by": "drydock",
                     "display_name": "scripted", "created_at": "2026-01-01T00:00:00Z",
                 });
-                Reply::Whole(json!({ "object": "list", "data": [model], "has_more": false, "models": [] }))
+                ModelReply::Whole(
+                    json!({ "object": "list", "data": [model], "has_more": false, "models": [] }),
+                )
             }
-            (method, path) => Reply::Refused("404 Not Found", format!("no answer to {method} {path}")),
+            (method, path) => ModelReply::Refused("404 Not Found", format!("no answer to {method} {path}")),
         }
     }
 }

@@ -21,7 +21,7 @@ const LOAD_LIMIT: Duration = Duration::from_secs(900);
 
 /// A PostgreSQL server that creates databases for tests.
 #[derive(Debug)]
-pub struct Server {
+pub struct PostgresServer {
     admin_url: String,
     psql: PathBuf,
     // Keeps a private cluster running; none if the server was given.
@@ -32,9 +32,9 @@ pub struct Server {
 ///
 /// # Panics
 /// Without a server; the message has the next step.
-pub fn server() -> &'static Server {
-    static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| match Server::from_environment() {
+pub fn server() -> &'static PostgresServer {
+    static SERVER: OnceLock<PostgresServer> = OnceLock::new();
+    SERVER.get_or_init(|| match PostgresServer::from_environment() {
         Ok(server) => server,
         Err(reason) => panic!("no PostgreSQL for this test: {reason}"),
     })
@@ -46,7 +46,7 @@ pub fn database() -> Database {
     server().database()
 }
 
-impl Server {
+impl PostgresServer {
     /// Starts a private server, ignoring the environment. It stops when the value is dropped.
     pub fn start(programs: &Programs) -> Result<Self, String> {
         let cluster = Cluster::start(programs)?;

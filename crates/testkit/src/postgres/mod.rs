@@ -5,5 +5,5 @@ mod cluster;
 mod database;
 mod programs;
 
-pub use database::{Database, SERVER_VARIABLE, Server, database, server};
+pub use database::{Database, PostgresServer, SERVER_VARIABLE, database, server};
 pub use programs::{Missing, Programs};

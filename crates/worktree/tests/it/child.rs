@@ -17,19 +17,19 @@ const FOLDER: &str = "DRYDOCK_WORKTREE_TEST_FOLDER";
 const ARGUMENT: &str = "DRYDOCK_WORKTREE_TEST_ARGUMENT";
 
 /// Starts another process that syncs and crashes at a point.
-pub(crate) fn sync_and_die(scene: &Scene, point: &str, replaces: Option<&CommitId>) -> proc::Running {
+pub(crate) fn sync_and_die(scene: &Scene, point: &str, replaces: Option<&CommitId>) -> proc::RunningProcess {
     let replaces = replaces.map_or("", CommitId::as_str);
     proc::spawn(program(scene, "sync", replaces).env("DRYDOCK_CRASH_AT", point))
 }
 
 /// Starts another process that syncs and waits at a point until a file exists.
-pub(crate) fn sync_and_stall(scene: &Scene, point: &str, until: &Path) -> proc::Running {
+pub(crate) fn sync_and_stall(scene: &Scene, point: &str, until: &Path) -> proc::RunningProcess {
     let asked = format!("{point}:{}", until.display());
     proc::spawn(program(scene, "sync", "").env("DRYDOCK_STALL_AT", asked))
 }
 
 /// Starts another process that backs up the commits listed in a file, one per line.
-pub(crate) fn pin_all(scene: &Scene, list: &Path) -> proc::Running {
+pub(crate) fn pin_all(scene: &Scene, list: &Path) -> proc::RunningProcess {
     proc::spawn(&mut program(scene, "pin", list.to_str().unwrap()))
 }
 
