@@ -6,6 +6,7 @@ mod documents;
 mod layers;
 mod names;
 mod places;
+mod plain;
 mod rules;
 mod shape;
 mod source;

@@ -40,7 +40,7 @@ fn is_away_from(path: &str, homes: &[&str]) -> bool {
 }
 
 /// Recognises statements by their upper-case keywords; prose has other words around `update`.
-fn is_sql(text: &str) -> bool {
+pub(crate) fn is_sql(text: &str) -> bool {
     let words: Vec<&str> =
         text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let pair = |one: &str, two: &str| words.windows(2).any(|seen| seen == [one, two]);

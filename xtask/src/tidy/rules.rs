@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::tree::Tree;
-use super::{documents, layers, names, places, shape, words};
+use super::{documents, layers, names, places, plain, shape, words};
 use crate::say::{self, Failure};
 
 /// A rule: checks the tree and returns its findings.
@@ -23,6 +23,7 @@ const RULES: &[(&str, Rule)] = &[
     ("logs contain causes", words::logs_tell_causes),
     ("nothing is left for later", words::nothing_is_left_for_later),
     ("no paths of one machine", words::no_machine_is_named),
+    ("prose is plain", plain::prose_is_plain),
     ("decisions are numbered and listed", documents::decisions_are_listed),
     ("links have targets", documents::links_resolve),
 ];

@@ -1,5 +1,5 @@
-//! A lexical scan of a Rust file: its code without comments and the content of literals, its string literals, and the
-//! start of its tests. It recognises tokens, not grammar, which is enough for the rules and keeps a parser out of the
+//! A lexical scan of a Rust file: its code without comments and the content of literals, its string literals, its
+//! comments, and the start of its tests. It recognises tokens, not grammar, which is enough for the rules and keeps a parser out of the
 //! build.
 
 /// A scanned Rust file. Line numbers are those of the file, from 1.
@@ -9,6 +9,8 @@ pub(crate) struct Source {
     pub(crate) code: String,
     /// The string literals.
     pub(crate) strings: Vec<Literal>,
+    /// The comments; each line comment is separate.
+    pub(crate) comments: Vec<Comment>,
     /// The tests inside the file.
     pub(crate) tests: Tests,
     /// The first line of the file.
@@ -18,6 +20,13 @@ pub(crate) struct Source {
 /// A string literal.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Literal {
+    pub(crate) line: usize,
+    pub(crate) text: String,
+}
+
+/// A comment with its slashes, so that doc comments can be distinguished.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Comment {
     pub(crate) line: usize,
     pub(crate) text: String,
 }
@@ -35,12 +44,18 @@ pub(crate) enum Tests {
 
 impl Source {
     pub(crate) fn scan(text: &str) -> Self {
-        let mut scanner =
-            Scanner { chars: text.chars().collect(), at: 0, line: 1, code: String::new(), strings: vec![] };
+        let mut scanner = Scanner {
+            chars: text.chars().collect(),
+            at: 0,
+            line: 1,
+            code: String::new(),
+            strings: vec![],
+            comments: vec![],
+        };
         scanner.scan();
         let tests = find_tests(&scanner.code);
         let opening = text.lines().next().unwrap_or_default().to_owned();
-        Self { code: scanner.code, strings: scanner.strings, tests, opening }
+        Self { code: scanner.code, strings: scanner.strings, comments: scanner.comments, tests, opening }
     }
 
     /// Returns the number of lines before the tests.
@@ -132,14 +147,14 @@ struct Scanner {
     line: usize,
     code: String,
     strings: Vec<Literal>,
+    comments: Vec<Comment>,
 }
 
 impl Scanner {
     fn scan(&mut self) {
         while let Some(found) = self.peek(0) {
             match found {
-                '/' if self.peek(1) == Some('/') => self.blank_while(|scanner| scanner.peek(0) != Some('\n')),
-                '/' if self.peek(1) == Some('*') => self.block_comment(),
+                '/' if matches!(self.peek(1), Some('/' | '*')) => self.comment(),
                 '"' => self.string(),
                 '\'' => self.quote(),
                 _ if is_word(found) => self.word(),
@@ -174,6 +189,15 @@ impl Scanner {
         while self.at < self.chars.len() && go_on(self) {
             self.blank();
         }
+    }
+
+    fn comment(&mut self) {
+        let (line, start) = (self.line, self.at);
+        match self.peek(1) {
+            Some('*') => self.block_comment(),
+            _ => self.blank_while(|scanner| scanner.peek(0) != Some('\n')),
+        }
+        self.comments.push(Comment { line, text: self.chars[start..self.at].iter().collect() });
     }
 
     fn block_comment(&mut self) {
@@ -275,6 +299,8 @@ mod tests {
         let strings: Vec<&str> = source.strings.iter().map(|literal| literal.text.as_str()).collect();
         assert_eq!(strings, ["g\\\"h", "i\"j", "k"]);
         assert!(!source.code.contains('{'));
+        let comments: Vec<&str> = source.comments.iter().map(|comment| comment.text.as_str()).collect();
+        assert_eq!(comments, ["/* b /* c */ d */", "// f"]);
     }
 
     #[test]
