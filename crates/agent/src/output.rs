@@ -87,7 +87,7 @@ pub(crate) struct SignalSink {
     exceeded: CancellationToken,
     written: AtomicU64,
     limit: u64,
-    tail: Mutex<Tail>,
+    tail: Mutex<LastLines>,
     secrets: Secrets,
     failure_patterns: FailurePatterns,
     last: Mutex<Last>,
@@ -106,7 +106,7 @@ impl SignalSink {
             exceeded: CancellationToken::new(),
             written: AtomicU64::new(0),
             limit,
-            tail: Mutex::new(Tail::default()),
+            tail: Mutex::new(LastLines::default()),
             secrets,
             failure_patterns: FailurePatterns::default(),
             last: Mutex::default(),
@@ -385,11 +385,11 @@ impl LineSplitter {
 
 /// The last lines of a run, for its ending.
 #[derive(Default)]
-struct Tail {
+struct LastLines {
     lines: VecDeque<String>,
 }
 
-impl Tail {
+impl LastLines {
     fn push(&mut self, line: String) {
         if self.lines.len() == TAIL_LINES {
             self.lines.pop_front();
@@ -453,7 +453,8 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::{
-        KEPT_MAX, KeptOutput, LINE_MAX, LineSplitter, OutputLine, SignalSink, TAIL_LINE_MAX, TAIL_LINES, Tail,
+        KEPT_MAX, KeptOutput, LINE_MAX, LastLines, LineSplitter, OutputLine, SignalSink, TAIL_LINE_MAX,
+        TAIL_LINES,
     };
     use crate::failure_report::FailurePatterns;
     use crate::secret::Secrets;
@@ -515,7 +516,7 @@ mod tests {
 
     #[test]
     fn the_tail_is_the_end() {
-        let mut tail = Tail::default();
+        let mut tail = LastLines::default();
         for number in 0..50 {
             tail.push(number.to_string());
         }

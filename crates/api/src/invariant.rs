@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Phase, PlanInvariant};
+use crate::{Phase, PlanInvariant, Rule};
 
 /// A condition that can block a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -19,18 +19,6 @@ pub struct Invariant {
     /// Whether narrower scopes cannot override it; for global ones.
     #[serde(default)]
     pub locked: bool,
-}
-
-/// The rule of an invariant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Rule {
-    /// A CEL expression over the plan's facts.
-    Cel(String),
-    /// A shell command; exit 0 passes.
-    Command(String),
-    /// An instruction for the agents; not checked automatically.
-    Text(String),
 }
 
 /// Adds an invariant. Exactly one of `cel`, `command` and `text` is given.

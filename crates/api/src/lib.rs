@@ -48,12 +48,13 @@ pub use decision::{
     Resolution, Resolve, Resolved,
 };
 pub use doctor::{Check, CheckStatus, Doctor, OneDoctor};
+pub use drydock_domain::Rule;
 pub use event::{Event, EventQuery, Events, FeedEnd, LastEvent, LastEventQuery};
 pub use explain::{Answered, ExplainQuery, Explanation, OneExplanation, Refused, Said};
 pub use gc::{Gc, GcRequest, Kept, OneGc, Removed};
 pub use hyper::body::Bytes;
 pub use hyper::http;
-pub use invariant::{Invariant, InvariantQuery, Invariants, NewInvariant, OneInvariant, Rule, ScopeQuery};
+pub use invariant::{Invariant, InvariantQuery, Invariants, NewInvariant, OneInvariant, ScopeQuery};
 pub use lock::{BreakLock, Lock, LockScope, Locks, OneLock};
 pub use log::{Log, LogLine, LogPage, LogQuery, Logs};
 pub use offer::{Blocked, BlockedBy, Offer, Quantity};

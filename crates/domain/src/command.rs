@@ -55,7 +55,7 @@ pub enum Command {
     },
     /// Ask a person before continuing, because an automatic step met an obstacle that only a person can
     /// remove.
-    HoldBack(BlockedBy),
+    HoldBack(Obstacle),
     /// The budget is exhausted; a person is asked.
     Exhaust {
         /// The run that was stopped for it; `None` if no run had started.
@@ -127,7 +127,7 @@ pub enum Command {
 
 /// The obstacle that an automatic step met.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BlockedBy {
+pub enum Obstacle {
     /// An obstacle described in words.
     Obstacle(String),
     /// There is nothing to apply.

@@ -48,7 +48,7 @@ impl<Point> Remains<Point> {
 /// The latest interruption of the current phase. It is kept while the next run works, and removed when a run
 /// ends in another way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Interruption {
+pub struct InterruptedRun {
     /// The run that was interrupted.
     pub run: RunId,
     /// Why the run was interrupted.
@@ -63,10 +63,10 @@ pub struct Interruption {
     pub judges: bool,
 }
 
-impl Interruption {
+impl InterruptedRun {
     /// Returns the interruption of a run, given the previous one of the same phase.
     pub(crate) fn after(
-        earlier: Option<&Interruption>,
+        earlier: Option<&InterruptedRun>,
         run: RunId,
         cause: TakeOverCause,
         remains: Remains,

@@ -23,15 +23,15 @@ pub struct Invariant {
     pub locked: bool,
 }
 
-/// The condition of an invariant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The rule of an invariant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
     /// A CEL expression over the plan's facts.
     Cel(String),
-    /// A shell command; exit code 0 means that the condition holds.
+    /// A shell command; exit 0 passes.
     Command(String),
-    /// Text for the agents; it is not checked.
+    /// An instruction for the agents; not checked automatically.
     Text(String),
 }
 

@@ -52,7 +52,7 @@ pub use budget::{Budget, BudgetError, RawBudget, ResourceUsage, dollars, micros}
 pub use changeset::{ChangeOp, Changeset, ChangesetEntry, ChangesetState, PathChange};
 pub use choice::{CHOICES_MAX, Choice, ChoiceTreeError, Placed, outline, put as put_choice, tangle};
 pub use command::{
-    Advance, BlockedBy, CallSubplan, Changes, Command, Completion, Context, Landed, LandingProof, NextPhase,
+    Advance, CallSubplan, Changes, Command, Completion, Context, Landed, LandingProof, NextPhase, Obstacle,
     Start, TakeOverCause,
 };
 pub use counted::counted;
@@ -66,7 +66,7 @@ pub use effect::{Effect, due};
 pub use event::{Event, StoredEvent};
 pub use grant::{Grant, GrantAnswer, GrantScope, GrantTerms};
 pub use id::{ChangesetId, DecisionId, IdError, IdPrefix, LockId, PlanId, RunId, TokenId};
-pub use interruption::{INTERRUPTIONS_MAX, Interruption, Remains, RestartPoint};
+pub use interruption::{INTERRUPTIONS_MAX, InterruptedRun, Remains, RestartPoint};
 pub use invariant::{
     Enforced, Enforcement, Finding, Invariant, InvariantCheck, InvariantScope, Rule, RuleKind, effective,
 };

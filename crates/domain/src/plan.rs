@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BRANCHES, Budget, Choice, Decision, DecisionId, Fanout, Grant, Interruption, Invariant, Name, ParentLink,
-    PlanAgents, PlanId, Postponed, Profile, Progress, ResourceUsage, RestartReason, RunId, Stage, State,
-    SyncOutcome, Target, Timestamp, Validation,
+    BRANCHES, Budget, Choice, Decision, DecisionId, Fanout, Grant, InterruptedRun, Invariant, Name,
+    ParentLink, PlanAgents, PlanId, Postponed, Profile, Progress, ResourceUsage, RestartReason, RunId, Stage,
+    State, SyncOutcome, Target, Timestamp, Validation,
 };
 
 /// One use of an action on a project.
@@ -71,7 +71,7 @@ pub struct Plan {
     pub reexamines: bool,
     /// The latest interruption of the current phase.
     #[serde(default)]
-    pub interruption: Option<Interruption>,
+    pub interruption: Option<InterruptedRun>,
     /// Whether a rate limit or a used-up budget ended the previous run while it validated or reviewed a
     /// finished result.
     #[serde(default)]

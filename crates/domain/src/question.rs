@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::decide::REVERSIONS_MAX;
 use crate::{
-    Act, Budget, DecisionKind, DecisionOption, Interruption, OptionEffect, POSTPONED_MAX, Phase, Plan,
+    Act, Budget, DecisionKind, DecisionOption, InterruptedRun, OptionEffect, POSTPONED_MAX, Phase, Plan,
     PlanSpec, Postponed, Question, RejectedBy, counted,
 };
 
@@ -51,7 +51,7 @@ impl Question {
     }
 
     /// Returns the question that blocks a plan after a person stopped the command that ran it.
-    pub fn stopped(next: Phase, interruption: Option<&Interruption>) -> Question {
+    pub fn stopped(next: Phase, interruption: Option<&InterruptedRun>) -> Question {
         let restart = interruption.and_then(|one| one.restart.as_ref());
         let from =
             restart.map(|restart| format!(" from checkpoint {}", restart.checkpoint)).unwrap_or_default();

@@ -60,13 +60,13 @@ pub use offered::Offered;
 pub use registry::{OverridePolicy, ProjectInput};
 pub use rule::{RuleFact, rule_facts};
 pub use run_log::{
-    FirstLog, LogFollower, LogNews, LogPage, LogQuery, LogStart, LogSummary, NOTICE, RunState,
+    FirstLog, LogFollower, LogNews, LogRange, LogSlice, LogStart, LogSummary, NOTICE, RunState,
 };
 pub use settings::{Settings, SubplanLimits};
 pub use sign_in::BrowserSession;
 pub use steer::Caller;
 pub use subplan::{PlanTree, SubplanNode};
-pub use sync::{BackupScan, Named, ProjectBackup, RestoredBranch, SyncResult};
+pub use sync::{BackupScan, NamedBackupPolicy, ProjectBackup, RestoredBranch, SyncResult};
 pub use task::shield;
 pub use token::{NewRole, Secret, TokenCheck, TokenInput};
 pub use trace::TRACE;

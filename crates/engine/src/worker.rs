@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use drydock_domain::{BlockedBy, Command, Effect, NextPhase, Refusal, Timestamp, told};
+use drydock_domain::{Command, Effect, NextPhase, Obstacle, Refusal, Timestamp, told};
 use drydock_store::{ClaimRequest, EffectClaim};
 
 use crate::absent::cannot_open;
@@ -174,10 +174,10 @@ fn put_back_failed(claim: &EffectClaim, error: &EngineError) {
 }
 
 /// Returns the obstacle for the question to a person.
-fn obstacle(met: &EngineError) -> BlockedBy {
+fn obstacle(met: &EngineError) -> Obstacle {
     match met {
-        EngineError::Refused(Refusal::NothingChanged) => BlockedBy::NothingChanged,
-        other => BlockedBy::Obstacle(told(other)),
+        EngineError::Refused(Refusal::NothingChanged) => Obstacle::NothingChanged,
+        other => Obstacle::Obstacle(told(other)),
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn a_question_about_an_obstacle_names_its_cause() {
         let source = std::io::Error::other("no space left");
-        let BlockedBy::Obstacle(text) =
+        let Obstacle::Obstacle(text) =
             obstacle(&EngineError::File { attempt: "make a directory".to_owned(), source })
         else {
             panic!("it is not an obstacle");

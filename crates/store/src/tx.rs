@@ -2,15 +2,12 @@
 //! immediately, so that the writer thread can run a whole job without an async runtime. On PostgreSQL they
 //! wait for the server.
 
-use std::future::Future;
-use std::pin::Pin;
-
 use crate::StoreError;
 use crate::crash::{CrashPoint, Faults};
 use crate::value::{Row, Statement};
 
-/// A boxed future. Boxing keeps callers from compiling the future again.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// Boxing keeps callers from compiling the future again.
+pub use futures_util::future::BoxFuture;
 
 /// The rows of several statements, in order.
 pub(crate) type ResultSets = Vec<Vec<Row>>;

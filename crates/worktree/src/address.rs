@@ -19,7 +19,7 @@ const STAND_IN: &str = "drydock://push-address";
 
 /// A configured remote in the form that read calls need.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Source {
+pub(crate) struct FetchSource {
     /// Passed to git as the remote.
     pub(crate) name: String,
     /// Settings that make git resolve `name` to the push address.
@@ -28,21 +28,21 @@ pub(crate) struct Source {
 
 impl GitContext {
     /// Returns how to read a remote at its push address, or `None` if no remote with this name is configured.
-    pub(crate) fn source(&self, remote: &str) -> Result<Option<Source>, GitError> {
+    pub(crate) fn source(&self, remote: &str) -> Result<Option<FetchSource>, GitError> {
         source(&self.configuration()?, remote, &self.work_tree)
     }
 }
 
-fn source(entries: &[ConfigEntry], remote: &str, root: &Path) -> Result<Option<Source>, GitError> {
+fn source(entries: &[ConfigEntry], remote: &str, root: &Path) -> Result<Option<FetchSource>, GitError> {
     let Addresses { fetch, push } = addresses(entries, remote);
     match (fetch, push.as_slice()) {
         (None, _) => Ok(None),
         (Some(fetch), [push]) if fetch == *push => {
-            Ok(Some(Source { name: remote.to_owned(), settings: Vec::new() }))
+            Ok(Some(FetchSource { name: remote.to_owned(), settings: Vec::new() }))
         }
         (Some(_), [push]) => {
             let rule = (format!("url.{push}.insteadOf"), STAND_IN.to_owned());
-            Ok(Some(Source { name: STAND_IN.to_owned(), settings: vec![rule] }))
+            Ok(Some(FetchSource { name: STAND_IN.to_owned(), settings: vec![rule] }))
         }
         (Some(_), push) => Err(GitError::ManyAddresses {
             remote: remote.to_owned(),

@@ -4,6 +4,7 @@ use crate::error::GitError;
 use crate::id::{Treeish, is_object_name};
 use crate::repository::Repository;
 use crate::run::{GitCall, GitContext, path_text};
+use drydock_domain::ChangeOp;
 
 /// One changed path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,19 +23,6 @@ pub struct TreeChange {
     pub mode_before: Option<u32>,
     /// File mode after.
     pub mode_after: Option<u32>,
-}
-
-/// The kind of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ChangeOp {
-    /// The path is new.
-    Create,
-    /// The content, mode or type changed.
-    Modify,
-    /// The path was removed.
-    Delete,
-    /// The path was renamed; the content may have changed too.
-    Rename,
 }
 
 /// The size of a difference.

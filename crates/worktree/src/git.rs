@@ -59,11 +59,11 @@ const HANDED_ON_TO_SIGNERS: &[&str] = &["SSH_AUTH_SOCK", "GNUPGHOME"];
 /// A git program with a supported version.
 #[derive(Debug, Clone)]
 pub struct Git {
-    inner: Arc<Program>,
+    inner: Arc<GitProgram>,
 }
 
 #[derive(Debug, Clone)]
-struct Program {
+struct GitProgram {
     path: PathBuf,
     version: String,
     numbers: GitVersion,
@@ -94,7 +94,7 @@ impl Git {
     pub fn at(program: PathBuf) -> Result<Git, GitError> {
         let mut environment = taken(HANDED_ON);
         environment.push(("PATH".into(), std::env::var_os("PATH").unwrap_or_default()));
-        let program = Program {
+        let program = GitProgram {
             path: program,
             version: String::new(),
             numbers: GitVersion::MIN,
@@ -121,7 +121,7 @@ impl Git {
                 Err(GitError::TooOld { program: git.inner.path.clone(), found: version })
             }
             Some(numbers) => {
-                Ok(Git { inner: Arc::new(Program { version, numbers, ..(*git.inner).clone() }) })
+                Ok(Git { inner: Arc::new(GitProgram { version, numbers, ..(*git.inner).clone() }) })
             }
         }
     }

@@ -89,13 +89,13 @@ pub(crate) fn read(path: &Path) -> Option<LockHolder> {
 
 /// State of a waiter that watches the holder.
 #[derive(Default)]
-pub(crate) struct Watch {
+pub(crate) struct HolderWatch {
     seen: Option<(LockHolder, Instant)>,
     /// Whether the previous poll found the holder's fence expired.
     over: bool,
 }
 
-impl Watch {
+impl HolderWatch {
     /// Polls the holder. Returns it if its fence has expired and this process cannot kill it.
     pub(crate) fn look(&mut self, path: &Path, terms: &Terms) -> Option<LockHolder> {
         let (judge, lease) = terms.judge.as_ref()?;

@@ -16,7 +16,7 @@ use crate::id::CommitId;
 use crate::patience::{CaptureBounds, Patience};
 use crate::private_index::PrivateIndex;
 use crate::run::GitCall;
-use crate::walk::{Walked, walk};
+use crate::walk::{WorktreeTotals, walk};
 
 /// A capture before it adds files.
 pub(crate) struct Intake<'a> {
@@ -47,7 +47,7 @@ impl Intake<'_> {
     /// Returns an error if there are files that git must not read.
     pub(crate) fn admit(&self, attempt: &str) -> Result<(), GitError> {
         let left_out: HashSet<_> = self.links.stay.iter().map(|link| link.path.clone()).collect();
-        let mut total = Walked::default();
+        let mut total = WorktreeTotals::default();
         let mut folders = vec![Vec::new()];
         while !folders.is_empty() {
             let root = self.checkout.path();

@@ -51,7 +51,7 @@ pub use capture::{Captured, Staged};
 pub use checkout::{Checkout, Verified, make_folder, remove_folder};
 pub use child::with_git_children;
 pub use describe::CommitHead;
-pub use diff::{ChangeOp, DiffStat, TreeChange};
+pub use diff::{DiffStat, TreeChange};
 pub use error::{GitError, OpenError};
 pub use git::{Git, GitVersion};
 pub use holder::{Judge, LockHolder, Standing};

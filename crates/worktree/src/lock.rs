@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use drydock_domain::told;
 
 use crate::error::GitError;
-use crate::holder::{self, LockHolder, Terms, Watch};
+use crate::holder::{self, HolderWatch, LockHolder, Terms};
 
 /// The lock file, in the common directory of the repository.
 const NAME: &str = "drydock.lock";
@@ -92,7 +92,7 @@ impl<'a> RepositoryLock<'a> {
             .mode(0o600)
             .open(&path)
             .map_err(failed)?;
-        let (mut watch, mut next_look) = (Watch::default(), Instant::now());
+        let (mut watch, mut next_look) = (HolderWatch::default(), Instant::now());
         loop {
             match file.try_lock() {
                 Ok(()) => {

@@ -38,13 +38,13 @@ pub(crate) struct GitCache {
 /// A cached configuration and the content of the files it was read from.
 #[derive(Debug, Clone)]
 struct CachedConfig {
-    files: Files,
+    files: FileContents,
     entries: Arc<[ConfigEntry]>,
 }
 
 /// The content of each file, or `None` if it does not exist. Modification times are not used, because a
 /// process that has the file mapped into memory can change it without updating them.
-type Files = Vec<Option<Vec<u8>>>;
+type FileContents = Vec<Option<Vec<u8>>>;
 
 impl GitCache {
     /// Returns the tree of a commit, and calls `read` if it is not cached.
@@ -99,7 +99,7 @@ impl GitCache {
         configurations.insert(place.common_dir.clone(), known);
     }
 
-    fn files(&self, place: &GitContext) -> Option<Files> {
+    fn files(&self, place: &GitContext) -> Option<FileContents> {
         let outside = self.outside.get_or_init(|| outside(&place.git)).as_ref()?;
         let own = place.common_dir.join("config");
         outside.iter().map(PathBuf::as_path).chain([own.as_path()]).map(content).collect()

@@ -85,7 +85,7 @@ impl Repository {
 
 /// The result of a push for one ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum RefPushResult {
     /// The remote accepted the update.
     Taken,
     /// Another update happened at the same time; a retry may succeed.
@@ -109,20 +109,20 @@ const AGAIN: [&str; 9] = [
 ];
 
 /// Finds the line about a ref in the output of `push --porcelain`, or returns `None` if there is none.
-pub(crate) fn verdict_of(answer: &str, stderr: &str, full: &str) -> Option<Verdict> {
+pub(crate) fn verdict_of(answer: &str, stderr: &str, full: &str) -> Option<RefPushResult> {
     // Lines such as `!<TAB>from:to<TAB>[rejected] (fetch first)`.
     let line = answer.lines().find(|line| {
         let names = line.split('\t').nth(1).and_then(|names| names.rsplit_once(':'));
         names.is_some_and(|(_, to)| to == full)
     })?;
     if !line.starts_with("!\t") {
-        return Some(Verdict::Taken);
+        return Some(RefPushResult::Taken);
     }
     let summary = line.rsplit('\t').next().unwrap_or(line);
     if AGAIN.iter().any(|words| summary.contains(words)) {
-        return Some(Verdict::Again { text: summary.to_owned() });
+        return Some(RefPushResult::Again { text: summary.to_owned() });
     }
-    Some(Verdict::Refused { text: rejection(line, stderr) })
+    Some(RefPushResult::Refused { text: rejection(line, stderr) })
 }
 
 fn rejection(record: &str, stderr: &str) -> String {

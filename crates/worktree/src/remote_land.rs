@@ -21,7 +21,7 @@ use crate::error::GitError;
 use crate::id::CommitId;
 use crate::land::LandOutcome;
 use crate::name;
-use crate::push::{Verdict, verdict_of};
+use crate::push::{RefPushResult, verdict_of};
 use crate::repository::Repository;
 use crate::run::Output;
 use crate::sync::{Fetched, RemoteBranch, fetch_at_once, tracking_name};
@@ -201,13 +201,13 @@ impl Repository {
             let call = self.push_call(&attempt, remote)?.arg(format!("--force-with-lease={full}:"));
             let output = call.args(["--", remote]).arg(format!("{to}:{full}")).run();
             match self.said(output, &full)? {
-                Said::Line(Verdict::Taken, _) => {
+                RefReply::Line(RefPushResult::Taken, _) => {
                     self.remotes().learn(remote, |known| known.intents = Some(prefix));
                     crash::hit("land.announced");
                     return Ok(IntentPushed::As(full));
                 }
-                Said::Line(Verdict::Again { .. } | Verdict::Refused { .. }, _) => {}
-                Said::Nothing(reason) => return Ok(IntentPushed::Away { reason }),
+                RefReply::Line(RefPushResult::Again { .. } | RefPushResult::Refused { .. }, _) => {}
+                RefReply::Nothing(reason) => return Ok(IntentPushed::Away { reason }),
             }
         }
         Ok(IntentPushed::Refused)
@@ -251,7 +251,7 @@ impl Repository {
             call = call.arg(format!(":{full}"));
         }
         match self.said(call.run(), &full)? {
-            Said::Line(Verdict::Taken, _) => {
+            RefReply::Line(RefPushResult::Taken, _) => {
                 // The target has moved, so a failure to delete the tracking ref is ignored; `gc` removes it
                 // later.
                 if let Some(removed) = removes {
@@ -259,25 +259,27 @@ impl Repository {
                 }
                 Ok(RemoteLanded::Moved)
             }
-            Said::Line(Verdict::Again { text }, _) => Ok(RemoteLanded::Again { text }),
+            RefReply::Line(RefPushResult::Again { text }, _) => Ok(RemoteLanded::Again { text }),
             // The remote may have rejected the removal of the plan's branch: others pushed to it, or a rule
             // does not allow deletion.
-            Said::Line(Verdict::Refused { .. }, _) if removes.is_some() => {
+            RefReply::Line(RefPushResult::Refused { .. }, _) if removes.is_some() => {
                 self.land_atomic(&RemoteLanding { removes: None, ..*landing }, intent)
             }
-            Said::Line(Verdict::Refused { text }, answer) if text.contains("atomic push fail") => {
+            RefReply::Line(RefPushResult::Refused { text }, answer) if text.contains("atomic push fail") => {
                 // The atomic push failed because of the intent.
                 match verdict_of(&answer, "", intent) {
-                    Some(Verdict::Refused { .. }) => self.land_plain(landing),
-                    Some(Verdict::Taken | Verdict::Again { .. }) | None => Ok(RemoteLanded::Again { text }),
+                    Some(RefPushResult::Refused { .. }) => self.land_plain(landing),
+                    Some(RefPushResult::Taken | RefPushResult::Again { .. }) | None => {
+                        Ok(RemoteLanded::Again { text })
+                    }
                 }
             }
-            Said::Line(Verdict::Refused { text }, _) => Ok(RemoteLanded::Refused { text }),
-            Said::Nothing(reason) if reason.contains("does not support --atomic") => {
+            RefReply::Line(RefPushResult::Refused { text }, _) => Ok(RemoteLanded::Refused { text }),
+            RefReply::Nothing(reason) if reason.contains("does not support --atomic") => {
                 self.remotes().learn(remote, |known| known.lacks_atomic = true);
                 self.land_plain(landing)
             }
-            Said::Nothing(reason) => Ok(RemoteLanded::Away { reason }),
+            RefReply::Nothing(reason) => Ok(RemoteLanded::Away { reason }),
         }
     }
 
@@ -296,16 +298,16 @@ impl Repository {
         let full = name::branch_ref(branch)?;
         let call = self.push_call(&attempt, remote)?.arg(landing.lease(&full)).args(["--", remote]);
         match self.said(call.arg(format!("{to}:{full}")).run(), &full)? {
-            Said::Line(Verdict::Taken, _) => {
+            RefReply::Line(RefPushResult::Taken, _) => {
                 if let Some(intent) = intent {
                     // If the remote does not delete the intent, the leftover ref has no effect.
                     drop(self.delete_refs(remote, &[((*intent).to_owned(), (*to).clone())]));
                 }
                 Ok(RemoteLanded::Moved)
             }
-            Said::Line(Verdict::Again { text }, _) => Ok(RemoteLanded::Again { text }),
-            Said::Line(Verdict::Refused { text }, _) => Ok(RemoteLanded::Refused { text }),
-            Said::Nothing(reason) => Ok(RemoteLanded::Away { reason }),
+            RefReply::Line(RefPushResult::Again { text }, _) => Ok(RemoteLanded::Again { text }),
+            RefReply::Line(RefPushResult::Refused { text }, _) => Ok(RemoteLanded::Refused { text }),
+            RefReply::Nothing(reason) => Ok(RemoteLanded::Away { reason }),
         }
     }
 
@@ -400,16 +402,16 @@ impl Repository {
     }
 
     /// Finds the line of a ref in the output of a push.
-    fn said(&self, output: Result<Output, GitError>, full: &str) -> Result<Said, GitError> {
+    fn said(&self, output: Result<Output, GitError>, full: &str) -> Result<RefReply, GitError> {
         let output = match output {
             Ok(output) => output,
             Err(error @ (GitError::UnknownOption { .. } | GitError::BadName { .. })) => return Err(error),
-            Err(error) => return Ok(Said::Nothing(told(&error))),
+            Err(error) => return Ok(RefReply::Nothing(told(&error))),
         };
         let answer = String::from_utf8_lossy(&output.stdout).into_owned();
         Ok(match verdict_of(&answer, &output.stderr, full) {
-            Some(verdict) => Said::Line(verdict, answer),
-            None => Said::Nothing(output.stderr),
+            Some(verdict) => RefReply::Line(verdict, answer),
+            None => RefReply::Nothing(output.stderr),
         })
     }
 }
@@ -422,9 +424,9 @@ impl RemoteLanding<'_> {
 }
 
 /// The response of a push for one ref.
-enum Said {
+enum RefReply {
     /// The line of the ref, and the whole output.
-    Line(Verdict, String),
+    Line(RefPushResult, String),
     /// Without a line, the push failed before the remote handled the ref.
     Nothing(String),
 }

@@ -33,7 +33,7 @@ const BUFFER: usize = 32 * 1024;
 
 /// Totals of a worktree, including ignored files.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Walked {
+pub(crate) struct WorktreeTotals {
     pub(crate) files: u64,
     pub(crate) bytes: u64,
     /// Size of the largest file.
@@ -54,20 +54,20 @@ pub(crate) struct Special {
 
 /// Why git must not read a worktree.
 #[derive(Debug)]
-pub(crate) enum Blocked {
+pub(crate) enum WalkRefusal {
     Special(Special),
     Over(Over),
     Unreadable(io::Error),
 }
 
-impl Blocked {
+impl WalkRefusal {
     pub(crate) fn named(self, root: &Path, attempt: &str) -> GitError {
         match self {
-            Blocked::Special(Special { path, kind, .. }) => {
+            WalkRefusal::Special(Special { path, kind, .. }) => {
                 GitError::SpecialFile { path: String::from_utf8_lossy(&path).into_owned(), kind }
             }
-            Blocked::Over(over) => over.named(attempt),
-            Blocked::Unreadable(source) => GitError::file(attempt, root, source),
+            WalkRefusal::Over(over) => over.named(attempt),
+            WalkRefusal::Unreadable(source) => GitError::file(attempt, root, source),
         }
     }
 }
@@ -79,13 +79,13 @@ pub(crate) fn walk(
     folders: Vec<Vec<u8>>,
     left_out: &HashSet<Vec<u8>>,
     patience: &Patience,
-) -> Result<Walked, Blocked> {
+) -> Result<WorktreeTotals, WalkRefusal> {
     let top = open_top(root)?;
-    let mut walked = Walked::default();
+    let mut walked = WorktreeTotals::default();
     let mut found = Folder::new();
     let mut waiting = folders.clone();
     while let Some(folder) = waiting.pop() {
-        patience.next_wait().map_err(Blocked::Over)?;
+        patience.next_wait().map_err(WalkRefusal::Over)?;
         let entered = folder.is_empty() || folders.contains(&folder);
         let Some(open) = open_below(&top, &folder) else { continue };
         let has_git = found.look(&open, &folder, &mut walked);
@@ -105,27 +105,27 @@ pub(crate) fn walk(
 
 /// Removes the special files on which git would block, also in nested repositories. Only entries below the
 /// root are removed: a `.git` that points elsewhere is removed, its target is not.
-pub(crate) fn remove_special(root: &Path, patience: &Patience) -> Result<(), Blocked> {
+pub(crate) fn remove_special(root: &Path, patience: &Patience) -> Result<(), WalkRefusal> {
     let top = open_top(root)?;
     let mut found = Folder::new();
     let mut waiting = vec![Vec::new()];
     while let Some(folder) = waiting.pop() {
-        patience.next_wait().map_err(Blocked::Over)?;
+        patience.next_wait().map_err(WalkRefusal::Over)?;
         let Some(open) = open_below(&top, &folder) else { continue };
-        if found.look(&open, &folder, &mut Walked::default()) {
+        if found.look(&open, &folder, &mut WorktreeTotals::default()) {
             found.is_repository(root, &folder);
         }
         for special in found.special.drain(..) {
-            remove_below(&top, &special.entry).map_err(|errno| Blocked::Unreadable(errno.into()))?;
+            remove_below(&top, &special.entry).map_err(|errno| WalkRefusal::Unreadable(errno.into()))?;
         }
         waiting.append(&mut found.inner);
     }
     Ok(())
 }
 
-fn open_top(root: &Path) -> Result<OwnedFd, Blocked> {
+fn open_top(root: &Path) -> Result<OwnedFd, WalkRefusal> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    openat(CWD, root, flags, Mode::empty()).map_err(|errno| Blocked::Unreadable(errno.into()))
+    openat(CWD, root, flags, Mode::empty()).map_err(|errno| WalkRefusal::Unreadable(errno.into()))
 }
 
 /// Removes one entry, unless the path of its folder now contains a symbolic link.
@@ -165,12 +165,12 @@ impl Folder {
         Folder { buffer: vec![MaybeUninit::uninit(); BUFFER], inner: Vec::new(), special: Vec::new() }
     }
 
-    fn refuse(&mut self) -> Result<(), Blocked> {
-        if self.special.is_empty() { Ok(()) } else { Err(Blocked::Special(self.special.swap_remove(0))) }
+    fn refuse(&mut self) -> Result<(), WalkRefusal> {
+        if self.special.is_empty() { Ok(()) } else { Err(WalkRefusal::Special(self.special.swap_remove(0))) }
     }
 
     /// Counts the files of a folder, and returns true if it contains a `.git`.
-    fn look(&mut self, open: &OwnedFd, folder: &[u8], walked: &mut Walked) -> bool {
+    fn look(&mut self, open: &OwnedFd, folder: &[u8], walked: &mut WorktreeTotals) -> bool {
         self.inner.clear();
         let mut has_git = false;
         let mut entries = RawDir::new(open.as_fd(), &mut self.buffer);

@@ -17,7 +17,7 @@ use super::account::Account;
 use super::ask::PermissionQuestion;
 use super::files::WorktreeFiles;
 use super::permission::{PermissionPolicy, Permissions};
-use super::update::{Said, UpdateOutcome, UpdateState};
+use super::update::{TextLine, UpdateOutcome, UpdateState};
 use crate::output::{SignalOutcome, SignalSink};
 use crate::reply::Reply;
 use crate::signal::{Activity, Signal};
@@ -54,12 +54,12 @@ impl Host {
         let told = self.story().hear(notification.update, |text| self.output.begins_report(text));
         match told {
             UpdateOutcome::Lines(lines) => {
-                for Said { line, begins } in lines {
+                for TextLine { line, begins } in lines {
                     self.output.say(&line, begins).await;
                 }
             }
             UpdateOutcome::Activity(open, activity) => {
-                if let Some(Said { line, begins }) = open {
+                if let Some(TextLine { line, begins }) = open {
                     self.output.say(&line, begins).await;
                 }
                 let label = around(&activity);
@@ -90,7 +90,7 @@ impl Host {
     /// Forwards text that was not ended by a newline.
     pub(super) async fn flush(&self) {
         let rest = self.story().rest();
-        if let Some(Said { line, begins }) = rest {
+        if let Some(TextLine { line, begins }) = rest {
             self.output.say(&line, begins).await;
         }
     }

@@ -25,9 +25,9 @@ const LINE_MAX: usize = 4 * 1024;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum UpdateOutcome {
     /// Complete lines.
-    Lines(Vec<Said>),
+    Lines(Vec<TextLine>),
     /// The unfinished line before it, then the activity.
-    Activity(Option<Said>, Activity),
+    Activity(Option<TextLine>, Activity),
     /// The session's usage increased.
     Used {
         more: SessionUsage,
@@ -38,7 +38,7 @@ pub(super) enum UpdateOutcome {
 
 /// A line of the agent's text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct TextLine {
     pub(super) line: String,
     /// Whether a message begins with it, as far as this is known.
     pub(super) begins: bool,
@@ -86,13 +86,13 @@ impl UpdateState {
     }
 
     /// Returns the unfinished line.
-    pub(super) fn rest(&mut self) -> Option<Said> {
+    pub(super) fn rest(&mut self) -> Option<TextLine> {
         let open = std::mem::take(&mut self.open);
         if open.trim().is_empty() { None } else { Some(self.said(open.trim_end().to_owned())) }
     }
 
-    fn said(&mut self, line: String) -> Said {
-        Said { line, begins: std::mem::take(&mut self.begins) }
+    fn said(&mut self, line: String) -> TextLine {
+        TextLine { line, begins: std::mem::take(&mut self.begins) }
     }
 
     /// Returns title and kind of a tool call.
@@ -145,7 +145,7 @@ impl UpdateState {
     }
 
     /// Returns a line that is too long, except for an end that may be the beginning of a secret.
-    fn cut(&mut self) -> Said {
+    fn cut(&mut self) -> TextLine {
         let rest = self.open.split_off(self.open.len() - self.secrets.begun(&self.open));
         let line = std::mem::replace(&mut self.open, rest);
         self.said(line)

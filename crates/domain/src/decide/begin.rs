@@ -9,9 +9,9 @@ use super::route::wrong_stage;
 use crate::outcome::{Decided, Transition, TransitionBuilder};
 use crate::stage::Common;
 use crate::{
-    Advance, Authority, BlockedBy, Changes, Choice, Complete, Context, CreatePlan, DecisionKind, Enforcement,
-    Event, Fanout, GrantScope, LandsOn, NextPhase, Phase, Plan, Progress, Question, Refusal, ResourceUsage,
-    RestartReason, Stage, Start, State, StoredPlan, Turn,
+    Advance, Authority, Changes, Choice, Complete, Context, CreatePlan, DecisionKind, Enforcement, Event,
+    Fanout, GrantScope, LandsOn, NextPhase, Obstacle, Phase, Plan, Progress, Question, Refusal,
+    ResourceUsage, RestartReason, Stage, Start, State, StoredPlan, Turn,
 };
 
 /// Returns the transition that creates a plan: `strategize/queued`, with a gate if the profile requires one.
@@ -205,16 +205,12 @@ pub(super) fn adopt(
 }
 
 /// Opens a gate before the next automatic step; the stage stays the same.
-pub(super) fn hold_back(
-    snapshot: &StoredPlan,
-    met: BlockedBy,
-    context: &Context,
-) -> Result<Decided, Refusal> {
+pub(super) fn hold_back(snapshot: &StoredPlan, met: Obstacle, context: &Context) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     if plan.gate.is_some() {
         return Ok(Decided::Already);
     }
-    if met == BlockedBy::StoppedAbove {
+    if met == Obstacle::StoppedAbove {
         return step_back(snapshot, context);
     }
     let next = match (&plan.stage, plan.stage.state()) {
@@ -233,9 +229,9 @@ pub(super) fn hold_back(
         ) => return Err(wrong_stage(snapshot, "hold back")),
     };
     let question = match met {
-        BlockedBy::Obstacle(reason) => Question::held_back(next, &reason),
-        BlockedBy::NothingChanged => Question::nothing_changed(),
-        BlockedBy::Stopped | BlockedBy::StoppedAbove => Question::stopped(next, plan.interruption.as_ref()),
+        Obstacle::Obstacle(reason) => Question::held_back(next, &reason),
+        Obstacle::NothingChanged => Question::nothing_changed(),
+        Obstacle::Stopped | Obstacle::StoppedAbove => Question::stopped(next, plan.interruption.as_ref()),
     };
     let mut draft = TransitionBuilder::after(snapshot, context).open(question);
     draft.plan.gate = Some(context.fresh_decision.clone());

@@ -5,7 +5,7 @@ use super::route::{same_run, wrong_stage};
 use crate::outcome::{Decided, TransitionBuilder};
 use crate::stage::Common;
 use crate::{
-    Complete, Completion, Context, DecisionKind, Event, Failure, INTERRUPTIONS_MAX, Interruption, Phase,
+    Complete, Completion, Context, DecisionKind, Event, Failure, INTERRUPTIONS_MAX, InterruptedRun, Phase,
     Progress, Question, Refusal, Remains, RestartReason, ReviewOpinion, ReviewResult, ReviewerSpec, RunId,
     Stage, State, StoredPlan, TakeOverCause, Turn, Validation, ValidationResult,
 };
@@ -221,7 +221,7 @@ pub(super) fn take_over(
             draft.plan.take_up(restart.commit.clone(), RestartReason::Interrupted);
         }
         let earlier = draft.plan.interruption.take();
-        draft.plan.interruption = Some(Interruption::after(earlier.as_ref(), run, cause, remains));
+        draft.plan.interruption = Some(InterruptedRun::after(earlier.as_ref(), run, cause, remains));
         draft.plan.unjudged = false;
     }
     let interruption = draft.plan.interruption.as_mut();

@@ -147,9 +147,9 @@ impl SyncInput {
         let reachable = match &self.remote {
             RemoteState::NotConfigured => return SyncStep::NoRemote,
             RemoteState::Unreachable { reason } => Err(reason),
-            RemoteState::NoBranch(unsent) => Ok(RemoteBranch::NoBranch(*unsent)),
-            RemoteState::BranchDeleted => Ok(RemoteBranch::Deleted),
-            RemoteState::Tip(relation) => Ok(RemoteBranch::Tip(*relation)),
+            RemoteState::NoBranch(unsent) => Ok(ReachedRemote::NoBranch(*unsent)),
+            RemoteState::BranchDeleted => Ok(ReachedRemote::Deleted),
+            RemoteState::Tip(relation) => Ok(ReachedRemote::Tip(*relation)),
         };
         // An operation in progress in the worktree is checked first: it blocks every step, regardless of the
         // remote.
@@ -168,49 +168,51 @@ impl SyncInput {
         match (remote, self.publish, lock) {
             // A branch that was deleted on the remote must not be pushed again.
             (
-                RemoteBranch::Deleted | RemoteBranch::NoBranch(Unsent::Nothing),
+                ReachedRemote::Deleted | ReachedRemote::NoBranch(Unsent::Nothing),
                 Publish::Yes | Publish::IfAlone | Publish::No,
                 _,
             ) => SyncStep::LeaveRemoteAbsent,
-            (RemoteBranch::Tip(Relation::Same), Publish::Yes | Publish::IfAlone | Publish::No, _) => {
+            (ReachedRemote::Tip(Relation::Same), Publish::Yes | Publish::IfAlone | Publish::No, _) => {
                 SyncStep::InSync
             }
             (
-                RemoteBranch::NoBranch(Unsent::Commits) | RemoteBranch::Tip(Relation::Ahead),
+                ReachedRemote::NoBranch(Unsent::Commits) | ReachedRemote::Tip(Relation::Ahead),
                 Publish::Yes | Publish::IfAlone,
                 _,
             ) => SyncStep::Push,
             (
-                RemoteBranch::NoBranch(Unsent::Commits)
-                | RemoteBranch::Tip(Relation::Ahead | Relation::Replaced),
+                ReachedRemote::NoBranch(Unsent::Commits)
+                | ReachedRemote::Tip(Relation::Ahead | Relation::Replaced),
                 Publish::No,
                 _,
             ) => SyncStep::KeepLocal,
             // This step changes neither the files nor the index.
-            (RemoteBranch::Tip(Relation::Replaced), Publish::Yes | Publish::IfAlone, _) => {
+            (ReachedRemote::Tip(Relation::Replaced), Publish::Yes | Publish::IfAlone, _) => {
                 SyncStep::Supersede
             }
             (
-                RemoteBranch::Tip(Relation::Behind | Relation::Diverged | Relation::Unrelated),
+                ReachedRemote::Tip(Relation::Behind | Relation::Diverged | Relation::Unrelated),
                 Publish::Yes | Publish::IfAlone | Publish::No,
                 Some(lock),
             ) => SyncStep::MidOperation { operation: lock.clone() },
-            (RemoteBranch::Tip(Relation::Behind), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
+            (ReachedRemote::Tip(Relation::Behind), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
                 SyncStep::FastForward
             }
-            (RemoteBranch::Tip(Relation::Diverged), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
+            (ReachedRemote::Tip(Relation::Diverged), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
                 SyncStep::Replay
             }
-            (RemoteBranch::Tip(Relation::Unrelated), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
-                SyncStep::LeaveUnrelated
-            }
+            (
+                ReachedRemote::Tip(Relation::Unrelated),
+                Publish::Yes | Publish::IfAlone | Publish::No,
+                None,
+            ) => SyncStep::LeaveUnrelated,
         }
     }
 }
 
 /// A remote that was reached.
 #[derive(Clone, Copy)]
-enum RemoteBranch {
+enum ReachedRemote {
     NoBranch(Unsent),
     Deleted,
     Tip(Relation),

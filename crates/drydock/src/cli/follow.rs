@@ -14,7 +14,7 @@ use super::events;
 use super::outcome;
 use super::progress::ProgressDisplay;
 use super::session::{Driver, FollowedPlan, Invocation};
-use super::tail::Tail;
+use super::tail::LogTail;
 use crate::render;
 use crate::render::event::sentence;
 
@@ -46,7 +46,7 @@ pub(crate) enum FollowUntil {
 pub(crate) struct PlanFeed<'s> {
     session: &'s Invocation,
     after: i64,
-    tail: Tail<'s>,
+    tail: LogTail<'s>,
     /// When the plan started to wait for its remote.
     away_since: Option<Instant>,
 }
@@ -55,12 +55,12 @@ impl<'s> PlanFeed<'s> {
     /// Starts at the current end of a plan's feed.
     pub(crate) async fn from_here(session: &'s Invocation, plan: &str) -> Result<Self, Box<Problem>> {
         let after = session.client().events_last(plan).await?;
-        Ok(Self { session, after, tail: Tail::new(session), away_since: None })
+        Ok(Self { session, after, tail: LogTail::new(session), away_since: None })
     }
 
     /// Returns the feed of a plan that was just created, from its first event.
     pub(crate) fn from_start(session: &'s Invocation) -> Self {
-        Self { session, after: 0, tail: Tail::new(session), away_since: None }
+        Self { session, after: 0, tail: LogTail::new(session), away_since: None }
     }
 
     /// Requests a phase of a plan. If a worker has already started or finished that phase, this is not a conflict:

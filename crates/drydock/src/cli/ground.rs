@@ -14,7 +14,7 @@ use super::screen::Screen;
 use crate::http::problem;
 
 /// A project, and the branch of it that a task lands on.
-pub(crate) struct Ground {
+pub(crate) struct TaskTarget {
     pub(crate) project: Project,
     pub(crate) target: String,
 }
@@ -27,7 +27,7 @@ pub(crate) async fn ground(
     screen: &Screen,
     named: Option<&str>,
     target: Option<&str>,
-) -> Result<Ground, Box<Problem>> {
+) -> Result<TaskTarget, Box<Problem>> {
     if let Some(name) = named {
         let project = client.project(name).await?;
         let target = match (target, stand().ok().filter(|stand| stand.is_in(&project))) {
@@ -35,7 +35,7 @@ pub(crate) async fn ground(
             (None, Some(stand)) => branch_at(&stand.root, Some(&project))?,
             (None, None) => project.target.clone(),
         };
-        return Ok(Ground { project, target });
+        return Ok(TaskTarget { project, target });
     }
     let stand = stand()?;
     let known = client.projects().await?.projects;
@@ -48,7 +48,7 @@ pub(crate) async fn ground(
         Some(project) => project.clone(),
         None => added(client, screen, &known, &stand, &target).await?,
     };
-    Ok(Ground { project, target })
+    Ok(TaskTarget { project, target })
 }
 
 async fn added(

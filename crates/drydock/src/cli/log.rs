@@ -36,7 +36,7 @@ impl ByDefault {
 
 /// Log options of a server or a worker.
 #[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Log {
+pub(crate) struct LogOptions {
     /// Log more on stderr, as lines of text or of JSON [default: warnings and the phases that workers claim, start
     /// and end, as text; DRYDOCK_LOG sets the filter]
     #[arg(long, value_enum, value_name = "FORMAT", env = "DRYDOCK_LOG_FORMAT")]

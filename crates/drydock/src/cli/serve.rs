@@ -7,7 +7,7 @@ use drydock_domain::counted;
 use serde_json::json;
 
 use super::args::Global;
-use super::log::Log;
+use super::log::LogOptions;
 use super::report::{CliResult, Report};
 use super::screen::Screen;
 use crate::config::TokenPolicy;
@@ -33,7 +33,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) log: Log,
+    pub(crate) log: LogOptions,
     /// Do not print the sign-in link, e.g. if others can read the output
     #[arg(long)]
     no_link: bool,
@@ -43,7 +43,7 @@ pub(crate) struct ServeArgs {
 #[derive(Debug, Args)]
 pub(crate) struct WorkerArgs {
     #[command(flatten)]
-    pub(crate) log: Log,
+    pub(crate) log: LogOptions,
     /// Number of plans to run at once
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = value_parser!(u8).range(1..=64))]
     workers: u8,

@@ -15,7 +15,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const FROM_END: i64 = -1;
 
 /// Reads the log of the run in progress.
-pub(super) struct Tail<'s> {
+pub(super) struct LogTail<'s> {
     session: &'s Invocation,
     place: RefCell<Option<Place>>,
 }
@@ -26,7 +26,7 @@ struct Place {
     offset: i64,
 }
 
-impl<'s> Tail<'s> {
+impl<'s> LogTail<'s> {
     pub(super) fn new(session: &'s Invocation) -> Self {
         Self { session, place: RefCell::new(None) }
     }

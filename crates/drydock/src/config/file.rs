@@ -125,7 +125,7 @@ struct RawConfig {
     #[serde(default)]
     capture: capture::Written,
     #[serde(default)]
-    logs: Logs,
+    logs: RawLogs,
     #[serde(default)]
     server: ServeConfig,
     #[serde(default)]
@@ -153,11 +153,11 @@ struct StoreTable {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Logs {
+struct RawLogs {
     keep_days: Option<u32>,
 }
 
-impl Logs {
+impl RawLogs {
     /// The longest time that can be named: ten years, as for tokens.
     const KEEP_DAYS_MAX: u32 = 3_650;
 

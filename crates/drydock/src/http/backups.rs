@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use drydock_api as api;
-use drydock_engine::{GcMode, Named, ProjectBackup, shield};
+use drydock_engine::{GcMode, NamedBackupPolicy, ProjectBackup, shield};
 use serde_json::Value;
 
 use super::extract::{ApiResult, JsonBody, JsonResponse, Path, Query, RequestCaller};
@@ -101,7 +101,7 @@ pub(super) async fn delete(
 ) -> ApiResult<api::OneBackup> {
     let engine = shared.engine;
     let name = format!("{plan}/{number}");
-    let named = if discard { Named::Discard } else { Named::IfNeedless };
+    let named = if discard { NamedBackupPolicy::Discard } else { NamedBackupPolicy::IfNeedless };
     let removed = shield(async move { engine.backup_delete(&name, named, &caller).await }).await?;
     Ok(JsonResponse(api::OneBackup { backup: backup(removed) }))
 }

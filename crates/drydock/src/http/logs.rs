@@ -11,7 +11,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use drydock_api::{self as api, Code};
 use drydock_domain::{Plan, PlanId, RunId, told};
-use drydock_engine::{Engine, EngineError, FirstLog, LogFollower, LogNews, LogQuery, LogStart, RunState};
+use drydock_engine::{Engine, EngineError, FirstLog, LogFollower, LogNews, LogRange, LogStart, RunState};
 use futures_util::stream;
 use serde_json::{Value, json};
 
@@ -43,13 +43,13 @@ pub(super) async fn read(
             return Err(invalid(text, "remove it, or request application/x-ndjson"));
         }
         let (named, start) = match events::last_id(&headers) {
-            Some(id) => Seen::read(id, query.run)?.place(),
-            None => (query.run.map_or(Named::Nowhere, Named::ByAddress), start),
+            Some(id) => LastSeenId::read(id, query.run)?.place(),
+            None => (query.run.map_or(RunSource::Nowhere, RunSource::ByAddress), start),
         };
         return follow(&shared, plan, named, start).await;
     }
     let wait = Duration::from_millis(query.wait_ms.unwrap_or(0).min(WAIT_MAX_MS));
-    let page = shared.engine.log_page(&plan, &LogQuery { run: query.run, start, wait }).await?;
+    let page = shared.engine.log_page(&plan, &LogRange { run: query.run, start, wait }).await?;
     let over = page.state == RunState::Over;
     let head = [
         (CONTENT_TYPE.as_str(), api::LogPage::MEDIA_TYPE.to_owned()),
@@ -73,13 +73,13 @@ fn start(offset: i64) -> LogStart {
 
 /// The run of a stream, and where it was named: the ids of its lines name it unless the address does.
 #[derive(Debug)]
-enum Named {
+enum RunSource {
     ByAddress(String),
     ById(String),
     Nowhere,
 }
 
-impl Named {
+impl RunSource {
     fn run(&self) -> Option<&str> {
         match self {
             Self::ByAddress(run) | Self::ById(run) => Some(run),
@@ -103,12 +103,12 @@ enum Ids {
 }
 
 /// The id that a reader saw last.
-struct Seen {
-    named: Named,
+struct LastSeenId {
+    named: RunSource,
     offset: i64,
 }
 
-impl Seen {
+impl LastSeenId {
     /// Reads `OFFSET`, which is in the run of the address, or `OFFSET@RUN`.
     fn read(id: &str, address: Option<String>) -> Result<Self, ApiError> {
         let unreadable = || {
@@ -130,69 +130,76 @@ impl Seen {
                     "use the same run in both, or remove one of them",
                 ));
             }
-            (Some(run), None) => Named::ById(run.to_owned()),
-            (_, Some(address)) => Named::ByAddress(address),
-            (None, None) => Named::Nowhere,
+            (Some(run), None) => RunSource::ById(run.to_owned()),
+            (_, Some(address)) => RunSource::ByAddress(address),
+            (None, None) => RunSource::Nowhere,
         };
         Ok(Self { named, offset })
     }
 
-    fn place(self) -> (Named, LogStart) {
+    fn place(self) -> (RunSource, LogStart) {
         (self.named, start(self.offset))
     }
 }
 
-enum Stage {
-    Opening(Box<Stage>),
+enum LogStreamState {
+    Opening(Box<LogStreamState>),
     /// No run of the plan has a log yet.
     Waiting(Engine, PlanId, LogStart),
     Going(LogFollower, Ids),
     Ended,
 }
 
-async fn follow(shared: &AppState, plan: Plan, named: Named, start: LogStart) -> Result<Response, ApiError> {
+async fn follow(
+    shared: &AppState,
+    plan: Plan,
+    named: RunSource,
+    start: LogStart,
+) -> Result<Response, ApiError> {
     let first = match shared.engine.log_follow(&plan, named.run(), start).await? {
-        Some(follower) => Stage::Going(follower, named.ids()),
-        None => Stage::Waiting(shared.engine.clone(), plan.id, start),
+        Some(follower) => LogStreamState::Going(follower, named.ids()),
+        None => LogStreamState::Waiting(shared.engine.clone(), plan.id, start),
     };
-    let flow = stream::unfold(Stage::Opening(Box::new(first)), |stage| async {
+    let flow = stream::unfold(LogStreamState::Opening(Box::new(first)), |stage| async {
         match stage {
-            Stage::Opening(next) => Some((Ok(Bytes::from_static(events::OPENING.as_bytes())), *next)),
-            Stage::Waiting(engine, plan, start) => await_first(engine, plan, start).await,
-            Stage::Going(follower, ids) => go(follower, ids).await,
-            Stage::Ended => None,
+            LogStreamState::Opening(next) => {
+                Some((Ok(Bytes::from_static(events::OPENING.as_bytes())), *next))
+            }
+            LogStreamState::Waiting(engine, plan, start) => await_first(engine, plan, start).await,
+            LogStreamState::Going(follower, ids) => go(follower, ids).await,
+            LogStreamState::Ended => None,
         }
     });
     Ok(events::response(Body::from_stream(flow)))
 }
 
-type Part = Option<(Result<Bytes, EngineError>, Stage)>;
+type LogStreamStep = Option<(Result<Bytes, EngineError>, LogStreamState)>;
 
 /// Waits for the first log, with heartbeats.
-async fn await_first(engine: Engine, plan: PlanId, start: LogStart) -> Part {
+async fn await_first(engine: Engine, plan: PlanId, start: LogStart) -> LogStreamStep {
     match engine.log_first(&plan, start, events::HEARTBEAT_EVERY).await {
         Ok(FirstLog::Found(follower)) => go(follower, Ids::WithRun).await,
         Ok(FirstLog::Never) => last("log.end", None),
         Ok(FirstLog::Stopping) => None,
         Ok(FirstLog::NotYet) => {
             let heartbeat = Bytes::from_static(events::HEARTBEAT.as_bytes());
-            Some((Ok(heartbeat), Stage::Waiting(engine, plan, start)))
+            Some((Ok(heartbeat), LogStreamState::Waiting(engine, plan, start)))
         }
         Err(error) => cut_off(error),
     }
 }
 
-async fn go(mut follower: LogFollower, ids: Ids) -> Part {
+async fn go(mut follower: LogFollower, ids: Ids) -> LogStreamStep {
     match follower.next(events::HEARTBEAT_EVERY).await {
         Ok(LogNews::Lines { bytes, next }) => {
             let suffix = match ids {
                 Ids::Offsets => String::new(),
                 Ids::WithRun => format!("@{}", follower.run()),
             };
-            Some((Ok(Bytes::from(numbered(&bytes, next, &suffix))), Stage::Going(follower, ids)))
+            Some((Ok(Bytes::from(numbered(&bytes, next, &suffix))), LogStreamState::Going(follower, ids)))
         }
         Ok(LogNews::Quiet) => {
-            Some((Ok(Bytes::from_static(events::HEARTBEAT.as_bytes())), Stage::Going(follower, ids)))
+            Some((Ok(Bytes::from_static(events::HEARTBEAT.as_bytes())), LogStreamState::Going(follower, ids)))
         }
         Ok(LogNews::Ended) => last("log.end", Some(follower.run())),
         Ok(LogNews::Removed) => last("log.removed", Some(follower.run())),
@@ -202,14 +209,14 @@ async fn go(mut follower: LogFollower, ids: Ids) -> Part {
 }
 
 /// Returns the last event of a stream.
-fn last(kind: &str, run: Option<&str>) -> Part {
+fn last(kind: &str, run: Option<&str>) -> LogStreamStep {
     let data = json!({ "run": run });
-    Some((Ok(Bytes::from(format!("event: {kind}\ndata: {data}\n\n"))), Stage::Ended))
+    Some((Ok(Bytes::from(format!("event: {kind}\ndata: {data}\n\n"))), LogStreamState::Ended))
 }
 
-fn cut_off(error: EngineError) -> Part {
+fn cut_off(error: EngineError) -> LogStreamStep {
     tracing::warn!(error = %told(&error), "a log stream was interrupted; the client can reconnect");
-    Some((Err(error), Stage::Ended))
+    Some((Err(error), LogStreamState::Ended))
 }
 
 /// Returns each line as an event whose id is the offset after the line and this suffix. The id of a gap mark is the

@@ -25,7 +25,7 @@ type OfRoute = BTreeMap<(&'static str, u16), RequestStats>;
 
 /// The labels of a counter.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Kind {
+pub(super) struct RequestLabels {
     pub(super) method: &'static str,
     pub(super) route: String,
     pub(super) status: u16,
@@ -40,12 +40,12 @@ pub(super) struct RequestStats {
 
 impl RequestMetrics {
     /// Returns all counters in order.
-    pub(super) fn read(&self) -> Vec<(Kind, RequestStats)> {
+    pub(super) fn read(&self) -> Vec<(RequestLabels, RequestStats)> {
         let counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<_> = counted
             .iter()
             .flat_map(|(route, of_route)| {
-                let kind = |method, status| Kind { method, route: route.clone(), status };
+                let kind = |method, status| RequestLabels { method, route: route.clone(), status };
                 of_route.iter().map(move |((method, status), counted)| (kind(*method, *status), *counted))
             })
             .collect();

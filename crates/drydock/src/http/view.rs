@@ -211,7 +211,7 @@ fn waits(postponed: &domain::Postponed) -> api::Waits {
     }
 }
 
-fn interruption(one: &domain::Interruption, plan: &domain::Plan) -> api::Interruption {
+fn interruption(one: &domain::InterruptedRun, plan: &domain::Plan) -> api::Interruption {
     api::Interruption {
         run: one.run.to_string(),
         cause: one.cause.name().to_owned(),
@@ -445,11 +445,7 @@ pub(super) fn invariant(invariant: domain::Invariant) -> api::Invariant {
     api::Invariant {
         name: invariant.name.to_string(),
         scope: invariant.scope.to_string(),
-        rule: match invariant.rule {
-            domain::Rule::Cel(source) => api::Rule::Cel(source),
-            domain::Rule::Command(command) => api::Rule::Command(command),
-            domain::Rule::Text(text) => api::Rule::Text(text),
-        },
+        rule: invariant.rule,
         at: invariant.at.into_iter().map(phase).collect(),
         locked: invariant.locked,
     }

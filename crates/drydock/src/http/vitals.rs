@@ -13,7 +13,7 @@ use drydock_engine::{CommitStats, Engine};
 use drydock_store::Counts;
 
 use super::extract::ApiError;
-use super::meter::{Kind, RequestMetrics, RequestStats};
+use super::meter::{RequestLabels, RequestMetrics, RequestStats};
 use super::streams::StreamCounter;
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -64,7 +64,12 @@ async fn metrics(State(vitals): State<HealthState>) -> Result<Response, ApiError
     Ok(([(CONTENT_TYPE, METRICS)], text).into_response())
 }
 
-fn told(counts: &Counts, metered: &CommitStats, requests: &[(Kind, RequestStats)], readers: usize) -> String {
+fn told(
+    counts: &Counts,
+    metered: &CommitStats,
+    requests: &[(RequestLabels, RequestStats)],
+    readers: usize,
+) -> String {
     let mut text = String::new();
     let mut head = |name: &str, kind: &str, help: &str, lines: &[(String, f64)]| {
         let mut line =
@@ -97,8 +102,8 @@ fn told(counts: &Counts, metered: &CommitStats, requests: &[(Kind, RequestStats)
     let came = came.map(|(outcome, count)| (format!("{{outcome=\"{outcome}\"}}"), count as f64));
     head("drydock_transitions_total", "counter", "Commands decided by this process, by outcome.", &came);
     let kinds = |value: fn(&RequestStats) -> f64| -> Vec<_> {
-        let line = |(kind, counted): &(Kind, RequestStats)| {
-            let Kind { method, route, status } = kind;
+        let line = |(kind, counted): &(RequestLabels, RequestStats)| {
+            let RequestLabels { method, route, status } = kind;
             let labels = format!("{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}}");
             (labels, value(counted))
         };

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use drydock_testkit::model::{Model, Script};
+use drydock_testkit::model::{Script, ScriptedModel};
 use drydock_testkit::proc;
 
 use crate::world::{Answer, Kind, LIMIT, World, files, text};
@@ -14,7 +14,7 @@ pub(crate) const LAST: &str = "The greeting is written.";
 
 pub(crate) struct Desk {
     pub(crate) world: World,
-    pub(crate) model: Model,
+    pub(crate) model: ScriptedModel,
     variables: Vec<(&'static str, String)>,
 }
 
@@ -27,7 +27,7 @@ impl Desk {
         assert!(found, "{agent} does not run; `cargo xtask test --agents` installs it");
         let world = World::new(Kind::Sqlite);
         world.action("fix", &format!("[agents]\nexecute = \"{agent}\""));
-        let model = Model::start(script);
+        let model = ScriptedModel::start(script);
         Self { world, model, variables: vec![("OPENAI_API_KEY", KEY.to_owned())] }
     }
 

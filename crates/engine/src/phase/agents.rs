@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tracing::Instrument;
 
-use super::ended::{Outcome, described};
+use super::ended::{AgentOutcome, described};
 use super::listen::{AgentListener, AgentReport};
 use super::scope::{RunContext, RunOutcome, kept_by, signature, snapshot};
 use crate::error::EngineError;
@@ -228,13 +228,13 @@ impl RunContext<'_> {
         let stopped_for_budget =
             exhausted && matches!(ending, Ok(Ending::Stopped)) && !self.stop.is_cancelled();
         let outcome = match (stopped_for_budget, limited) {
-            (true, _) => Some(Outcome::Budget),
-            (false, Some(_)) => Some(Outcome::RateLimited),
-            (false, None) => Outcome::of(&ending),
+            (true, _) => Some(AgentOutcome::Budget),
+            (false, Some(_)) => Some(AgentOutcome::RateLimited),
+            (false, None) => AgentOutcome::of(&ending),
         };
         // The end of a writer is emitted after its work is captured, because the capture shows whether it
         // changed anything.
-        if outcome != Some(Outcome::Done) || errand.role != AgentRole::Writer || question.is_some() {
+        if outcome != Some(AgentOutcome::Done) || errand.role != AgentRole::Writer || question.is_some() {
             self.emit_ended(name, &how, outcome).await?;
         }
         // A subplan that could not be read would be missing from a strategy that looks complete.
@@ -270,7 +270,7 @@ impl RunContext<'_> {
                 | Ending::ModelFailed { tail, .. }
                 | Ending::Unfinished { tail, .. },
             ) => {
-                let class = outcome.map_or(ErrorClass::AgentFailed, Outcome::class);
+                let class = outcome.map_or(ErrorClass::AgentFailed, AgentOutcome::class);
                 failed(class, format!("agent {name} {how}{}", said(&tail)))
             }
             Ok(Ending::TimedOut { tail, .. }) => {

@@ -11,7 +11,7 @@ use drydock_worktree::{CommitId, LandOutcome, MergeOutcome};
 use tracing::Instrument;
 
 use super::execute::entry;
-use super::ground::{Ground, Looked, look};
+use super::ground::{LandingBase, Looked, look};
 use super::scope::{RunContext, RunOutcome, signature};
 use super::settle::{IntentEnd, intent_end, intent_name, revoke};
 use super::sign::signed;
@@ -67,7 +67,7 @@ pub(super) enum Attempt {
 /// A merged result that has not landed.
 #[derive(Clone)]
 pub(super) struct Merged {
-    pub(super) ground: Ground,
+    pub(super) ground: LandingBase,
     pub(super) commit: CommitId,
 }
 
@@ -189,7 +189,7 @@ impl ApplyRun<'_> {
     /// Merges the result in memory. A conflict is returned as a reason, not as an error. A landing that is
     /// missing from the store is found by its commit message. If the target already has the result, no commit
     /// is written (S2.3).
-    async fn merge(&self, ground: Ground) -> Result<Joined, EngineError> {
+    async fn merge(&self, ground: LandingBase) -> Result<Joined, EngineError> {
         let scope = self.scope;
         let (target, subject) = (self.target().to_owned(), CommitRange::of(&scope.plan)?);
         let (text, plan) = (landing_message(&scope.plan, &scope.run), scope.plan.id.clone());

@@ -10,7 +10,7 @@ use crate::error::EngineError;
 
 /// How an agent's run ended. A run that drydock stopped for a reason not listed here has no outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum AgentOutcome {
     Done,
     FailedModel,
     FailedAuth,
@@ -22,18 +22,18 @@ pub(super) enum Outcome {
     Budget,
 }
 
-impl Outcome {
+impl AgentOutcome {
     /// Returns the outcome of an ending; `None` if drydock stopped the run.
-    pub(super) fn of(ending: &Result<Ending, StartError>) -> Option<Outcome> {
+    pub(super) fn of(ending: &Result<Ending, StartError>) -> Option<AgentOutcome> {
         Some(match ending {
-            Ok(Ending::Finished) => Outcome::Done,
+            Ok(Ending::Finished) => AgentOutcome::Done,
             Ok(Ending::Stopped) => return None,
-            Ok(Ending::RateLimited { .. }) => Outcome::RateLimited,
-            Ok(Ending::Stalled { .. }) => Outcome::Stalled,
+            Ok(Ending::RateLimited { .. }) => AgentOutcome::RateLimited,
+            Ok(Ending::Stalled { .. }) => AgentOutcome::Stalled,
             Ok(Ending::ModelFailed { cause, .. }) => match cause {
-                ModelFailure::Service => Outcome::FailedModel,
-                ModelFailure::Auth => Outcome::FailedAuth,
-                ModelFailure::Refused => Outcome::Refused,
+                ModelFailure::Service => AgentOutcome::FailedModel,
+                ModelFailure::Auth => AgentOutcome::FailedAuth,
+                ModelFailure::Refused => AgentOutcome::Refused,
             },
             Ok(
                 Ending::Failed { .. }
@@ -43,36 +43,36 @@ impl Outcome {
                 | Ending::LimitExceeded { .. }
                 | Ending::Unfinished { .. },
             )
-            | Err(_) => Outcome::FailedAgent,
+            | Err(_) => AgentOutcome::FailedAgent,
         })
     }
 
     fn name(self) -> &'static str {
         match self {
-            Outcome::Done => "done",
-            Outcome::FailedModel => "failed_model",
-            Outcome::FailedAuth => "failed_auth",
-            Outcome::RateLimited => "rate_limited",
-            Outcome::FailedAgent => "failed_agent",
-            Outcome::Refused => "refused",
-            Outcome::NoChange => "no_change",
-            Outcome::Stalled => "stalled",
-            Outcome::Budget => "budget",
+            AgentOutcome::Done => "done",
+            AgentOutcome::FailedModel => "failed_model",
+            AgentOutcome::FailedAuth => "failed_auth",
+            AgentOutcome::RateLimited => "rate_limited",
+            AgentOutcome::FailedAgent => "failed_agent",
+            AgentOutcome::Refused => "refused",
+            AgentOutcome::NoChange => "no_change",
+            AgentOutcome::Stalled => "stalled",
+            AgentOutcome::Budget => "budget",
         }
     }
 
     /// Returns the class of a failure with this outcome.
     pub(super) fn class(self) -> ErrorClass {
         match self {
-            Outcome::FailedModel => ErrorClass::FailedModel,
-            Outcome::FailedAuth => ErrorClass::FailedAuth,
-            Outcome::Refused => ErrorClass::Refused,
-            Outcome::Stalled => ErrorClass::Stalled,
-            Outcome::Done
-            | Outcome::RateLimited
-            | Outcome::FailedAgent
-            | Outcome::NoChange
-            | Outcome::Budget => ErrorClass::AgentFailed,
+            AgentOutcome::FailedModel => ErrorClass::FailedModel,
+            AgentOutcome::FailedAuth => ErrorClass::FailedAuth,
+            AgentOutcome::Refused => ErrorClass::Refused,
+            AgentOutcome::Stalled => ErrorClass::Stalled,
+            AgentOutcome::Done
+            | AgentOutcome::RateLimited
+            | AgentOutcome::FailedAgent
+            | AgentOutcome::NoChange
+            | AgentOutcome::Budget => ErrorClass::AgentFailed,
         }
     }
 }
@@ -82,9 +82,9 @@ impl RunContext<'_> {
         &self,
         agent: &str,
         how: &str,
-        outcome: Option<Outcome>,
+        outcome: Option<AgentOutcome>,
     ) -> Result<(), EngineError> {
-        let details = json!({ "agent": agent, "how": how, "outcome": outcome.map(Outcome::name) });
+        let details = json!({ "agent": agent, "how": how, "outcome": outcome.map(AgentOutcome::name) });
         self.note(Event::Agent { what: "ended", details }).await
     }
 }

@@ -3,16 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use drydock_domain::{
-    CHECKPOINT, ChangeOp, Command, ErrorClass, Event, Failure, PathChange, Question, RejectedBy,
-};
+use drydock_domain::{CHECKPOINT, Command, ErrorClass, Event, Failure, PathChange, Question, RejectedBy};
 use drydock_store::ChangesetHandle;
 use drydock_worktree::{Checkout, CommitId, Staged, TreeChange, Verified};
 
 use serde_json::json;
 
 use super::agents::{AgentAssignment, AgentEnd, AgentRole};
-use super::ended::{FINISHED, Outcome};
+use super::ended::{AgentOutcome, FINISHED};
 use super::judge::{JudgeOutcome, WorkToJudge};
 use super::leftovers::remove_untouched;
 use super::scope::{RunContext, RunOutcome, signature, snapshot};
@@ -101,8 +99,8 @@ async fn rounds(
                 }
                 let captured = capture(scope, checkout, &onto).await;
                 let outcome = match &captured {
-                    Ok(Ok(work)) if is_nothing(scope, work)? => Outcome::NoChange,
-                    Ok(Ok(_) | Err(_)) | Err(_) => Outcome::Done,
+                    Ok(Ok(work)) if is_nothing(scope, work)? => AgentOutcome::NoChange,
+                    Ok(Ok(_) | Err(_)) | Err(_) => AgentOutcome::Done,
                 };
                 scope.emit_ended(agent, FINISHED, Some(outcome)).await?;
                 match captured? {
@@ -294,12 +292,7 @@ fn message(scope: &RunContext<'_>) -> String {
 /// Converts a change reported by git into a changeset entry.
 pub(super) fn entry(change: TreeChange) -> PathChange {
     PathChange {
-        op: match change.op {
-            drydock_worktree::ChangeOp::Create => ChangeOp::Create,
-            drydock_worktree::ChangeOp::Modify => ChangeOp::Modify,
-            drydock_worktree::ChangeOp::Delete => ChangeOp::Delete,
-            drydock_worktree::ChangeOp::Rename => ChangeOp::Rename,
-        },
+        op: change.op,
         path: change.path,
         from: change.from,
         before: change.before,

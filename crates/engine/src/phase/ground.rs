@@ -15,7 +15,7 @@ const NAMED_MAX: usize = 5;
 
 /// The commit from which a landing starts.
 #[derive(Debug, Clone)]
-pub(super) struct Ground {
+pub(super) struct LandingBase {
     /// The tip of the target.
     pub(super) from: CommitId,
     /// True if the remote does not have the branch yet.
@@ -24,7 +24,7 @@ pub(super) struct Ground {
 
 /// The result of `look`.
 pub(super) enum Looked {
-    Found(Ground),
+    Found(LandingBase),
     /// The plan is based on commits that the remote does not have.
     Unpushed(String),
     Away(RemoteAway),
@@ -43,13 +43,13 @@ pub(super) fn look(
         None => Err(EngineError::absent_in("branch", target, repository.root())),
     };
     let Some(remote) = remote else {
-        return Ok(Looked::Found(Ground { from: here()?, creates: false }));
+        return Ok(Looked::Found(LandingBase { from: here()?, creates: false }));
     };
     match repository.remote_tip(remote, target)? {
         RemoteTip::Away { reason } => Ok(Looked::Away(away(remote, &reason))),
-        RemoteTip::Absent => Ok(Looked::Found(Ground { from: here()?, creates: true })),
+        RemoteTip::Absent => Ok(Looked::Found(LandingBase { from: here()?, creates: true })),
         RemoteTip::At(tip) if repository.descends(&tip, base)? => {
-            Ok(Looked::Found(Ground { from: tip, creates: false }))
+            Ok(Looked::Found(LandingBase { from: tip, creates: false }))
         }
         RemoteTip::At(tip) => {
             let commits = repository.commits_beyond(base, &tip, NAMED_MAX)?.join("; ");

@@ -24,7 +24,7 @@ pub(super) enum WorkToJudge {
 }
 
 /// The work of a round, and the result of judging it.
-pub(super) struct Judged {
+pub(super) struct JudgedWork {
     /// The commit that contains the work.
     pub(super) head: CommitId,
     /// True if it also contains commits of others.
@@ -54,7 +54,7 @@ impl RunContext<'_> {
         checkout: &Checkout,
         work: WorkToJudge,
         proposals: &mut usize,
-    ) -> Result<Judged, EngineError> {
+    ) -> Result<JudgedWork, EngineError> {
         let mut head = self.take_up(checkout, work).await?;
         let mut others = false;
         let mut joined = self.together().after(checkout, Publish::No).await?;
@@ -67,12 +67,12 @@ impl RunContext<'_> {
                 }
                 AfterRunSync::Diverged(divergence) => {
                     let end = RunOutcome::Report(Box::new(Command::Diverge(divergence)));
-                    return Ok(Judged { head, joined: others, verdict: JudgeOutcome::Ended(end) });
+                    return Ok(JudgedWork { head, joined: others, verdict: JudgeOutcome::Ended(end) });
                 }
             }
             let (validations, reviews) = match self.opinion(&head, proposals).await? {
                 Judgement::Good(validations, reviews) => (validations, reviews),
-                Judgement::Not(verdict) => return Ok(Judged { head, joined: others, verdict }),
+                Judgement::Not(verdict) => return Ok(JudgedWork { head, joined: others, verdict }),
             };
             // Files written by validations are not part of the work, and must not block the sync with commits
             // of others.
@@ -84,7 +84,7 @@ impl RunContext<'_> {
             if matches!(joined, AfterRunSync::Still) {
                 let completion = Completion::Executed { head: head.to_string(), validations, reviews };
                 let end = RunOutcome::Report(Box::new(Command::Complete(self.run.clone(), completion)));
-                return Ok(Judged { head, joined: others, verdict: JudgeOutcome::Ended(end) });
+                return Ok(JudgedWork { head, joined: others, verdict: JudgeOutcome::Ended(end) });
             }
         }
         let text = format!(
@@ -92,7 +92,7 @@ impl RunContext<'_> {
                             reviewed"
         );
         let verdict = JudgeOutcome::Ended(self.failed(ErrorClass::Git, text));
-        Ok(Judged { head, joined: others, verdict })
+        Ok(JudgedWork { head, joined: others, verdict })
     }
 
     /// Moves the branch to the work and returns the commit.

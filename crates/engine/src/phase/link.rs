@@ -18,11 +18,11 @@ const REPLACED: &str = "replaced-git";
 #[derive(Debug)]
 pub(super) struct PutBack {
     worktree: PathBuf,
-    outcome: Outcome,
+    outcome: LinkOutcome,
 }
 
 #[derive(Debug)]
-enum Outcome {
+enum LinkOutcome {
     /// It was missing and has been restored.
     Removed,
     /// It has been restored. The file or directory found in its place was moved here.
@@ -36,7 +36,7 @@ impl PutBack {
     pub(super) fn moved(self, from: &Path, to: &Path) -> PutBack {
         let at = |path: PathBuf| path.strip_prefix(from).map(|rest| to.join(rest)).unwrap_or(path);
         let outcome = match self.outcome {
-            Outcome::Replaced { kept } => Outcome::Replaced { kept: at(kept) },
+            LinkOutcome::Replaced { kept } => LinkOutcome::Replaced { kept: at(kept) },
             outcome => outcome,
         };
         PutBack { worktree: at(self.worktree), outcome }
@@ -45,12 +45,12 @@ impl PutBack {
     pub(super) fn alert(&self, run: &str, plan: &PlanId) -> Event {
         let tree = self.worktree.display();
         let what = match &self.outcome {
-            Outcome::Removed => format!("removed {tree}/.git; it was restored"),
-            Outcome::Replaced { kept } => {
+            LinkOutcome::Removed => format!("removed {tree}/.git; it was restored"),
+            LinkOutcome::Replaced { kept } => {
                 let kept = kept.display();
                 format!("replaced {tree}/.git; it was restored, and the replacement is kept in {kept}")
             }
-            Outcome::Failed { reason } => format!(
+            LinkOutcome::Failed { reason } => format!(
                 "may have replaced {tree}/.git, and it could not be restored ({reason}); run no git \
                  command in {tree}"
             ),
@@ -98,12 +98,13 @@ pub(super) fn restore_links(repository: &Repository, run: &Path) -> Vec<PutBack>
             Ok(Some(found)) => {
                 tracing::warn!(worktree = %worktree.display(), ?found, "restored the file .git of a worktree");
                 let replaced = found == Link::Replaced;
-                let outcome = if replaced { Outcome::Replaced { kept: aside } } else { Outcome::Removed };
+                let outcome =
+                    if replaced { LinkOutcome::Replaced { kept: aside } } else { LinkOutcome::Removed };
                 restored.push(PutBack { worktree, outcome });
             }
             Err(error) => {
                 tracing::warn!(error = %told(&error), worktree = %worktree.display(), "could not restore the file .git of a worktree");
-                restored.push(PutBack { worktree, outcome: Outcome::Failed { reason: told(&error) } });
+                restored.push(PutBack { worktree, outcome: LinkOutcome::Failed { reason: told(&error) } });
             }
         }
     }

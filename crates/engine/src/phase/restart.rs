@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use drydock_domain::{
-    BlockedBy, Command, Event, Fence, Phase, Plan, PlanId, Project, Remains, RestartPoint, RunId, SNAPSHOTS,
+    Command, Event, Fence, Obstacle, Phase, Plan, PlanId, Project, Remains, RestartPoint, RunId, SNAPSHOTS,
     State, StoredEvent, TakeOverCause, due, told,
 };
 use drydock_worktree::{CommitId, GitError, Repository, StopSignal};
@@ -182,8 +182,8 @@ impl Engine {
                 return Ok(());
             }
             let met = match plan.place.is_none() || *target == plan.id {
-                true => BlockedBy::Stopped,
-                false => BlockedBy::StoppedAbove,
+                true => Obstacle::Stopped,
+                false => Obstacle::StoppedAbove,
             };
             match self.issue(hold, Command::HoldBack(met), WORKER).await {
                 Ok(_) | Err(EngineError::Refused(_)) => Ok(()),

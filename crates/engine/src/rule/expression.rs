@@ -42,10 +42,10 @@ fn compile(source: &str) -> Result<Program, String> {
 }
 
 /// The result of a rule: the check, and the measure if the rule is violated.
-pub(crate) type Judged = (InvariantCheck, Option<Measure>);
+pub(crate) type RuleResult = (InvariantCheck, Option<Measure>);
 
 /// Evaluates a rule over facts, off the event loop and with a deadline.
-pub(crate) async fn check<F: Serialize + Send + 'static>(source: String, facts: F) -> Judged {
+pub(crate) async fn check<F: Serialize + Send + 'static>(source: String, facts: F) -> RuleResult {
     let evaluation = task::blocking(move || evaluate(&source, &facts));
     match tokio::time::timeout(EVALUATION_MAX, evaluation).await {
         Ok(judged) => judged,
@@ -55,7 +55,7 @@ pub(crate) async fn check<F: Serialize + Send + 'static>(source: String, facts: 
     }
 }
 
-fn evaluate<F: Serialize>(source: &str, facts: &F) -> Judged {
+fn evaluate<F: Serialize>(source: &str, facts: &F) -> RuleResult {
     let program = match usable(source) {
         Ok(program) => program,
         Err(reason) => return (InvariantCheck::Unknown(reason), None),
@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    fn judged(source: &str) -> Judged {
+    fn judged(source: &str) -> RuleResult {
         evaluate(
             source,
             &json!({ "phase": "apply", "diff": { "lines_changed": 7_i64, "paths": ["a.rs", "b.md"] } }),

@@ -73,7 +73,7 @@ pub(super) fn refuse_unknown(expression: &IdedExpr) -> Result<(), String> {
 }
 
 /// The meaning of a part of an expression.
-enum Part<'s> {
+enum ExpressionPart<'s> {
     /// A fact, or a record of facts.
     Fact(String, &'s Value),
     Other,
@@ -90,7 +90,7 @@ impl<'s> Walk<'s> {
         self.part(expression, bound).map(drop)
     }
 
-    fn part(&self, expression: &IdedExpr, bound: &[&str]) -> Result<Part<'s>, String> {
+    fn part(&self, expression: &IdedExpr, bound: &[&str]) -> Result<ExpressionPart<'s>, String> {
         match &expression.expr {
             Expr::Unspecified | Expr::Literal(_) => {}
             Expr::Ident(name) if bound.contains(&name.as_str()) => {}
@@ -101,7 +101,7 @@ impl<'s> Walk<'s> {
                     let record = self.part(record, bound)?;
                     return match &key.expr {
                         Expr::Literal(LiteralValue::String(key)) => field(record, key.inner()),
-                        _ => self.whole(key, bound).map(|()| Part::Other),
+                        _ => self.whole(key, bound).map(|()| ExpressionPart::Other),
                     };
                 }
                 let target = call.target.as_deref().filter(|target| !is_namespace(target));
@@ -123,14 +123,14 @@ impl<'s> Walk<'s> {
                 }
             }
         }
-        Ok(Part::Other)
+        Ok(ExpressionPart::Other)
     }
 
-    fn variable(&self, name: &str, expression: &IdedExpr) -> Result<Part<'s>, String> {
+    fn variable(&self, name: &str, expression: &IdedExpr) -> Result<ExpressionPart<'s>, String> {
         match self.schema["properties"].get(name) {
-            Some(fact) => Ok(Part::Fact(name.to_owned(), fact)),
+            Some(fact) => Ok(ExpressionPart::Fact(name.to_owned(), fact)),
             // The names of types are part of the language.
-            None if self.builtin.resolve(expression).is_ok() => Ok(Part::Other),
+            None if self.builtin.resolve(expression).is_ok() => Ok(ExpressionPart::Other),
             None => Err(name.to_owned()),
         }
     }
@@ -147,12 +147,12 @@ impl<'s> Walk<'s> {
 }
 
 /// Returns a field of a part. A record has only its own fields; a map may have any.
-fn field<'s>(of: Part<'s>, name: &str) -> Result<Part<'s>, String> {
-    let Part::Fact(path, fact) = of else { return Ok(Part::Other) };
+fn field<'s>(of: ExpressionPart<'s>, name: &str) -> Result<ExpressionPart<'s>, String> {
+    let ExpressionPart::Fact(path, fact) = of else { return Ok(ExpressionPart::Other) };
     let path = format!("{path}.{name}");
     match fact["properties"].get(name) {
-        Some(field) => Ok(Part::Fact(path, field)),
-        None if fact["additionalProperties"].is_object() => Ok(Part::Other),
+        Some(field) => Ok(ExpressionPart::Fact(path, field)),
+        None if fact["additionalProperties"].is_object() => Ok(ExpressionPart::Other),
         None => Err(path),
     }
 }

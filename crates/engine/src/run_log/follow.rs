@@ -36,7 +36,7 @@ pub struct LogSummary {
 
 /// The part of a plan's logs to read.
 #[derive(Debug, Clone)]
-pub struct LogQuery {
+pub struct LogRange {
     /// The run id or a unique prefix. Default: the newest run with a log.
     pub run: Option<String>,
     /// The position at which to start.
@@ -56,7 +56,7 @@ pub enum RunState {
 
 /// A part of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogPage {
+pub struct LogSlice {
     /// The run; `None` if no run of the plan has a log yet.
     pub run: Option<String>,
     /// Whole lines of JSON.
@@ -122,10 +122,10 @@ impl Engine {
 
     /// Reads a part of a log. Waits for a line if there is none and the run has not ended or is about to
     /// start.
-    pub async fn log_page(&self, plan: &Plan, query: &LogQuery) -> Result<LogPage, EngineError> {
+    pub async fn log_page(&self, plan: &Plan, query: &LogRange) -> Result<LogSlice, EngineError> {
         let deadline = Instant::now() + query.wait;
         let left = || deadline.saturating_duration_since(Instant::now());
-        let none = |state| Ok(LogPage { run: None, bytes: Vec::new(), next: 0, state });
+        let none = |state| Ok(LogSlice { run: None, bytes: Vec::new(), next: 0, state });
         let mut follower = match self.log_follow(plan, query.run.as_deref(), query.start).await? {
             Some(follower) => follower,
             None if !is_due(plan) => return none(RunState::Over),
@@ -139,10 +139,10 @@ impl Engine {
         let state = if matches!(news, LogNews::Ended) { RunState::Over } else { RunState::Live };
         let run = Some(follower.run.clone());
         match news {
-            LogNews::Lines { bytes, next } => Ok(LogPage { run, bytes, next, state }),
+            LogNews::Lines { bytes, next } => Ok(LogSlice { run, bytes, next, state }),
             LogNews::Removed => Err(self.no_log(plan, &follower.run).await?),
             LogNews::Quiet | LogNews::Ended | LogNews::Stopping => {
-                Ok(LogPage { run, bytes: Vec::new(), next: follower.offset(), state })
+                Ok(LogSlice { run, bytes: Vec::new(), next: follower.offset(), state })
             }
         }
     }

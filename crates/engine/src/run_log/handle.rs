@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::line::{NOTICE, push};
-use super::writer::{Kept, Writer};
+use super::writer::{KeptBytes, LogWriter};
 use crate::{clock, task};
 use drydock_domain::counted;
 
@@ -22,14 +22,14 @@ const TEXT_MAX: usize = 128 * 1024;
 #[derive(Debug)]
 pub(crate) struct RunLog {
     pending: Mutex<Vec<u8>>,
-    files: Arc<Mutex<Files>>,
+    files: Arc<Mutex<LogFiles>>,
 }
 
 #[derive(Debug)]
-struct Files {
+struct LogFiles {
     directory: PathBuf,
-    kept: Kept,
-    writer: Option<Writer>,
+    kept: KeptBytes,
+    writer: Option<LogWriter>,
     failed: Option<Failed>,
     retry_after: Duration,
     warned: bool,
@@ -45,9 +45,9 @@ struct Failed {
 impl RunLog {
     /// Returns the log in this directory. Nothing is created before the first line is written.
     pub(crate) fn new(directory: PathBuf, output_max: u64) -> Self {
-        let kept = Kept::of(output_max);
+        let kept = KeptBytes::of(output_max);
         let retry_after = RETRY_AFTER;
-        let files = Files { directory, kept, writer: None, failed: None, retry_after, warned: false };
+        let files = LogFiles { directory, kept, writer: None, failed: None, retry_after, warned: false };
         Self { pending: Mutex::default(), files: Arc::new(Mutex::new(files)) }
     }
 
@@ -94,7 +94,7 @@ impl RunLog {
     }
 }
 
-impl Files {
+impl LogFiles {
     fn finish(&mut self, lines: &[u8]) -> Option<io::Error> {
         if lines.is_empty() && self.failed.is_none() {
             return None;
@@ -128,7 +128,7 @@ impl Files {
     fn try_write(&mut self, lines: &[u8], written: &mut usize) -> io::Result<()> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
-            none => none.insert(Writer::open(&self.directory, self.kept)?),
+            none => none.insert(LogWriter::open(&self.directory, self.kept)?),
         };
         if let Some(failed) = &self.failed {
             let mut gap = Vec::new();

@@ -9,7 +9,7 @@ mod segment;
 mod sweep;
 mod writer;
 
-pub use follow::{FirstLog, LogFollower, LogNews, LogPage, LogQuery, LogStart, LogSummary, RunState};
+pub use follow::{FirstLog, LogFollower, LogNews, LogRange, LogSlice, LogStart, LogSummary, RunState};
 pub(crate) use handle::RunLog;
 pub use line::NOTICE;
 

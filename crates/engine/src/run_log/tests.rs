@@ -12,9 +12,9 @@ use super::handle::RunLog;
 use super::line::push;
 use super::reader::{Lines, LogStart, read};
 use super::segment;
-use super::writer::{Kept, Writer};
+use super::writer::{KeptBytes, LogWriter};
 
-const KEPT: Kept = Kept { head: 1_000, tail: 15_000, segment: 250 };
+const KEPT: KeptBytes = KeptBytes { head: 1_000, tail: 15_000, segment: 250 };
 
 /// A small random number generator. A failing assertion prints its seed.
 struct Chance(u64);
@@ -99,7 +99,7 @@ fn random_appends_offsets_and_kills_leave_head_mark_and_tail() {
         let mut chance = Chance(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().join("plan/run");
-        let mut writer = Writer::open(&directory, KEPT).unwrap();
+        let mut writer = LogWriter::open(&directory, KEPT).unwrap();
         let (mut stream, mut count) = (Vec::new(), 0);
         let mut follower = Reader::default();
         let appends = 50 + chance.below(700);
@@ -114,7 +114,7 @@ fn random_appends_offsets_and_kills_leave_head_mark_and_tail() {
                 if chance.below(2) == 0 {
                     follower.read(&directory, 1 + chance.below(2_000) as usize);
                 }
-                writer = Writer::open(&directory, KEPT).unwrap();
+                writer = LogWriter::open(&directory, KEPT).unwrap();
             }
             if chance.below(4) == 0 {
                 follower.read(&directory, 1 + chance.below(4_000) as usize);
@@ -147,7 +147,7 @@ fn random_appends_offsets_and_kills_leave_head_mark_and_tail() {
 #[test]
 fn reading_begins_at_a_line_wherever_the_offset_is() {
     let folder = tempfile::tempdir().unwrap();
-    let mut writer = Writer::open(folder.path(), KEPT).unwrap();
+    let mut writer = LogWriter::open(folder.path(), KEPT).unwrap();
     let mut lines = Vec::new();
     for text in ["one", "two", "three"] {
         push(&mut lines, Timestamp::from_micros(0), "stdout", text);

@@ -18,13 +18,13 @@ const KEPT_MIN: u64 = 64 * 1024;
 
 /// Number of bytes of a log that are kept: at its head, in its tail, and in each file of the tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct KeptBytes {
     pub(super) head: u64,
     pub(super) tail: u64,
     pub(super) segment: u64,
 }
 
-impl Kept {
+impl KeptBytes {
     pub(super) fn of(output_max: u64) -> Self {
         let max = output_max.max(KEPT_MIN);
         let head = max / HEAD_PART;
@@ -34,18 +34,18 @@ impl Kept {
 
 /// Appends to one log.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct LogWriter {
     directory: PathBuf,
-    kept: Kept,
+    kept: KeptBytes,
     /// The files after the head, oldest first, without the current one.
     tail: VecDeque<Segment>,
     current: Segment,
     file: File,
 }
 
-impl Writer {
+impl LogWriter {
     /// Opens or creates a log, and removes a torn last line.
-    pub(super) fn open(directory: &Path, kept: Kept) -> io::Result<Self> {
+    pub(super) fn open(directory: &Path, kept: KeptBytes) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let mut segments = VecDeque::from(segment::list(directory)?.unwrap_or_default());
         let mut current = segments.pop_back().unwrap_or(Segment { start: 0, length: 0 });

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use drydock_domain::{BlockedBy, Command, PlanId, State, told};
+use drydock_domain::{Command, Obstacle, PlanId, State, told};
 use drydock_store::BoxFuture;
 use tokio::time::Instant;
 
@@ -65,7 +65,7 @@ impl Engine {
                 if child.stage.is_terminal() {
                     continue;
                 }
-                self.issue_child(hold, &child, Command::HoldBack(BlockedBy::StoppedAbove)).await?;
+                self.issue_child(hold, &child, Command::HoldBack(Obstacle::StoppedAbove)).await?;
                 if !is_tended(&child) {
                     continue;
                 }

@@ -47,7 +47,7 @@ pub struct ProjectBackup {
 
 /// How to handle a needed backup that the caller named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
+pub enum NamedBackupPolicy {
     /// Refuse, and name what would be lost.
     IfNeedless,
     /// Remove it, because a person confirmed the loss.
@@ -130,10 +130,10 @@ impl Engine {
     pub async fn backup_delete(
         &self,
         name: &str,
-        named: Named,
+        named: NamedBackupPolicy,
         caller: &Caller,
     ) -> Result<ProjectBackup, EngineError> {
-        if named == Named::Discard && caller.authority != Authority::Person {
+        if named == NamedBackupPolicy::Discard && caller.authority != Authority::Person {
             let command = "discard a backup of";
             return Err(Refusal::NotAllowed { command, authority: caller.authority }.into());
         }
@@ -152,7 +152,7 @@ impl Engine {
         &self,
         mut backup: ProjectBackup,
         repository: &Repository,
-        named: Named,
+        named: NamedBackupPolicy,
         hold: Option<&PlanLockGuard>,
     ) -> Result<ProjectBackup, EngineError> {
         match hold {
@@ -164,14 +164,16 @@ impl Engine {
         }
         if backup.needed.is_some() {
             match (named, hold) {
-                (Named::IfNeedless, _) => return Err(EngineError::BackupNeeded { backup: Box::new(backup) }),
+                (NamedBackupPolicy::IfNeedless, _) => {
+                    return Err(EngineError::BackupNeeded { backup: Box::new(backup) });
+                }
                 // The event comes first: a crash after the removal could not be reported any more.
-                (Named::Discard, Some(hold)) => self.note(hold, vec![discarded(&backup)]).await?,
-                (Named::Discard, None) => {}
+                (NamedBackupPolicy::Discard, Some(hold)) => self.note(hold, vec![discarded(&backup)]).await?,
+                (NamedBackupPolicy::Discard, None) => {}
             }
         }
         let (name, repository) = (backup.name.clone(), repository.clone());
-        let anyway = named == Named::Discard;
+        let anyway = named == NamedBackupPolicy::Discard;
         match task::blocking(move || repository.pin_drop(&name, anyway)).await? {
             PinDropped::Gone(_) => Ok(backup),
             PinDropped::Absent => Err(EngineError::absent("backup", &backup.name)),
@@ -210,10 +212,10 @@ impl Engine {
     async fn backup_swept(&self, backup: &ProjectBackup) -> Result<ProjectBackup, EngineError> {
         let (found, repository) = self.backup_found(&backup.name).await?;
         let Some(plan) = self.plan_of(&found).await? else {
-            return self.backup_drop(found, &repository, Named::IfNeedless, None).await;
+            return self.backup_drop(found, &repository, NamedBackupPolicy::IfNeedless, None).await;
         };
         let hold = self.hold(&plan, "remove a backup").await?;
-        let done = self.backup_drop(found, &repository, Named::IfNeedless, Some(&hold)).await;
+        let done = self.backup_drop(found, &repository, NamedBackupPolicy::IfNeedless, Some(&hold)).await;
         hold.release().await;
         done
     }

@@ -8,5 +8,5 @@ mod own;
 mod together;
 
 pub use ask::SyncResult;
-pub use backup::{BackupScan, Named, ProjectBackup, RestoredBranch};
+pub use backup::{BackupScan, NamedBackupPolicy, ProjectBackup, RestoredBranch};
 pub(crate) use together::{AfterRunSync, PlanSync, RunStart};

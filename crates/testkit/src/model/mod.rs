@@ -10,4 +10,4 @@ mod server;
 
 pub use http::ModelRequest;
 pub use script::Script;
-pub use server::Model;
+pub use server::ScriptedModel;

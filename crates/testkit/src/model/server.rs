@@ -22,7 +22,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// A model that follows a script. It listens until it is dropped.
 #[derive(Debug)]
-pub struct Model {
+pub struct ScriptedModel {
     address: SocketAddr,
     shared: Arc<ModelState>,
     listening: Option<JoinHandle<()>>,
@@ -37,7 +37,7 @@ struct ModelState {
     repaired: AtomicBool,
 }
 
-impl Model {
+impl ScriptedModel {
     /// Starts a model on a free port of loopback.
     pub fn start(script: Script) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
@@ -72,7 +72,7 @@ impl Model {
     }
 }
 
-impl Drop for Model {
+impl Drop for ScriptedModel {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         // The thread is blocked in `accept`, so this connection wakes it. An error means that the listener is already
@@ -164,12 +164,12 @@ mod tests {
 
     use super::*;
 
-    fn model() -> Model {
-        Model::start(Script::saying("all done").calling("shell", json!({ "command": "ls" })))
+    fn model() -> ScriptedModel {
+        ScriptedModel::start(Script::saying("all done").calling("shell", json!({ "command": "ls" })))
     }
 
     /// Sends bytes and returns everything that is received.
-    fn exchange(model: &Model, request: &str) -> String {
+    fn exchange(model: &ScriptedModel, request: &str) -> String {
         let mut stream = TcpStream::connect(model.address).expect("the model listens");
         stream.write_all(request.as_bytes()).expect("the model reads");
         let mut answer = String::new();
@@ -177,7 +177,7 @@ mod tests {
         answer
     }
 
-    fn post(model: &Model, path: &str, body: &Value) -> String {
+    fn post(model: &ScriptedModel, path: &str, body: &Value) -> String {
         let body = body.to_string();
         exchange(
             model,
@@ -229,7 +229,8 @@ mod tests {
     fn a_model_fails_after_its_calls_until_it_is_repaired() {
         for (path, tools, mut after) in dialects() {
             let call = json!({ "command": "ls" });
-            let model = Model::start(Script::saying("all done").calling("shell", call).failing_after(1, 429));
+            let model =
+                ScriptedModel::start(Script::saying("all done").calling("shell", call).failing_after(1, 429));
             let first = post(&model, path, &json!({ "tools": tools }));
             assert!(first.contains("call_1"), "{path} {first}");
             let aside = post(&model, path, &after);

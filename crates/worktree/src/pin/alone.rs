@@ -9,7 +9,7 @@ use drydock_domain::CommitLine;
 use crate::error::GitError;
 use crate::id::CommitId;
 use crate::repository::Repository;
-use crate::sync::{Walked, commits};
+use crate::sync::{WalkedCommit, commits};
 
 /// Refs that belong to plans. Refs prefetched by `git maintenance` may include some, and the next fetch
 /// removes them.
@@ -40,7 +40,7 @@ impl Repository {
             }
             Some(_) | None => Vec::new(),
         };
-        alone.retain(|walked: &Walked| !wrapped.contains(&walked.id));
+        alone.retain(|walked: &WalkedCommit| !wrapped.contains(&walked.id));
         let commits = alone.into_iter().map(|walked| walked.line).collect();
         Ok(Alone { commits, edits: !wrapped.is_empty() })
     }

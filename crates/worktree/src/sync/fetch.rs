@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use drydock_domain::told;
 
-use crate::address::Source;
+use crate::address::FetchSource;
 use crate::error::GitError;
 use crate::guard::Replacements;
 use crate::id::CommitId;
@@ -46,7 +46,7 @@ pub(crate) fn fetch(
     place: &GitContext,
     guard: &Replacements,
     remote: &str,
-    source: &Source,
+    source: &FetchSource,
     names: &RemoteBranch<'_>,
 ) -> Fetched {
     let attempt = format!("fetch {} from {remote}", names.branch);
@@ -68,7 +68,7 @@ pub(crate) fn fetch(
 fn try_fetch(
     place: &GitContext,
     call: GitCall,
-    source: &Source,
+    source: &FetchSource,
     names: &RemoteBranch<'_>,
     attempt: &str,
 ) -> Result<CommitId, GitError> {
@@ -108,7 +108,7 @@ fn tracked(place: &GitContext, tracking: &str) -> Result<Option<CommitId>, GitEr
 fn is_absent(
     place: &GitContext,
     guard: &Replacements,
-    source: &Source,
+    source: &FetchSource,
     names: &RemoteBranch<'_>,
 ) -> Result<bool, GitError> {
     let attempt = format!("look for {} in {}", names.branch, source.name);

@@ -17,4 +17,4 @@ pub(crate) use fetch::{Fetched, fetch_at_once};
 pub(crate) use folder::staged_only;
 pub use order::SyncRequest;
 pub(crate) use order::{RemoteBranch, tracking_name};
-pub(crate) use walk::{Walked, commits};
+pub(crate) use walk::{WalkedCommit, commits};

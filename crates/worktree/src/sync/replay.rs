@@ -25,7 +25,7 @@ use crate::objects::objects;
 use crate::private_index::PrivateIndex;
 use crate::repository::tree_of;
 use crate::run::{GitContext, LIMIT_FILES, judge};
-use crate::sync::walk::{DivergedCommits, Walked};
+use crate::sync::walk::{DivergedCommits, WalkedCommit};
 
 /// The outcome of a replay.
 pub(crate) enum Replayed {
@@ -98,7 +98,7 @@ fn merge_at_once(
     guard: &Replacements,
     base: &CommitId,
     onto: &CommitId,
-    chain: &[&Walked],
+    chain: &[&WalkedCommit],
     attempt: &str,
 ) -> Result<Option<Vec<TreeId>>, GitError> {
     // Without the option, git finds the same base if the chain starts at a commit that the remote has.
@@ -137,8 +137,9 @@ fn merge_at_once(
 }
 
 /// Returns the first-parent history of the branch, oldest first.
-fn first_parents<'a>(sides: &'a DivergedCommits, local: &CommitId) -> Vec<&'a Walked> {
-    let by_id: HashMap<&CommitId, &Walked> = sides.local.iter().map(|walked| (&walked.id, walked)).collect();
+fn first_parents<'a>(sides: &'a DivergedCommits, local: &CommitId) -> Vec<&'a WalkedCommit> {
+    let by_id: HashMap<&CommitId, &WalkedCommit> =
+        sides.local.iter().map(|walked| (&walked.id, walked)).collect();
     let mut chain = Vec::new();
     let mut next = by_id.get(local);
     while let Some(walked) = next {

@@ -8,7 +8,7 @@ use crate::run::GitContext;
 
 /// A commit with its tree, parents and display line.
 #[derive(Debug, Clone)]
-pub(crate) struct Walked {
+pub(crate) struct WalkedCommit {
     pub(crate) id: CommitId,
     pub(crate) tree: TreeId,
     pub(crate) parents: Vec<CommitId>,
@@ -18,9 +18,9 @@ pub(crate) struct Walked {
 /// The commits that only one of two tips has, each oldest first, and the commits from which both descend.
 #[derive(Debug, Default)]
 pub(crate) struct DivergedCommits {
-    pub(crate) local: Vec<Walked>,
-    pub(crate) remote: Vec<Walked>,
-    pub(crate) shared: Vec<Walked>,
+    pub(crate) local: Vec<WalkedCommit>,
+    pub(crate) remote: Vec<WalkedCommit>,
+    pub(crate) shared: Vec<WalkedCommit>,
 }
 
 impl DivergedCommits {
@@ -52,12 +52,12 @@ impl DivergedCommits {
     }
 }
 
-pub(crate) fn lines(walked: &[Walked]) -> Vec<CommitLine> {
+pub(crate) fn lines(walked: &[WalkedCommit]) -> Vec<CommitLine> {
     walked.iter().map(|walked| walked.line.clone()).collect()
 }
 
 /// Lists commits, oldest first.
-pub(crate) fn commits(place: &GitContext, revisions: &[String]) -> Result<Vec<Walked>, GitError> {
+pub(crate) fn commits(place: &GitContext, revisions: &[String]) -> Result<Vec<WalkedCommit>, GitError> {
     Ok(list(place, revisions)?.into_iter().map(|(_, walked)| walked).collect())
 }
 
@@ -73,14 +73,14 @@ enum CommitSide {
     Boundary,
 }
 
-fn list(place: &GitContext, revisions: &[String]) -> Result<Vec<(CommitSide, Walked)>, GitError> {
+fn list(place: &GitContext, revisions: &[String]) -> Result<Vec<(CommitSide, WalkedCommit)>, GitError> {
     let attempt = "list commits";
     let call = place.call_without_files(attempt).args(["rev-list", "--reverse", "--topo-order"]);
     let call = call.args(["--no-commit-header", "--encoding=UTF-8"]);
     let call = call.arg("--format=%m%x00%H%x00%T%x00%P%x00%an%x00%s");
     let call = revisions.iter().fold(call, |call, revision| call.arg(revision));
     let output = call.run()?;
-    let read = |line: &[u8]| -> Option<(CommitSide, Walked)> {
+    let read = |line: &[u8]| -> Option<(CommitSide, WalkedCommit)> {
         let [mark, id, tree, parents, author, subject]: [&[u8]; 6] =
             line.splitn(6, |b| *b == 0).collect::<Vec<_>>().try_into().ok()?;
         let mark = match mark {
@@ -92,7 +92,7 @@ fn list(place: &GitContext, revisions: &[String]) -> Result<Vec<(CommitSide, Wal
         let id: CommitId = text(id).parse().ok()?;
         let parents = text(parents).split_whitespace().map(|id| id.parse().ok()).collect::<Option<_>>()?;
         let line = CommitLine { id: id.to_string(), subject: text(subject), author: text(author) };
-        Some((mark, Walked { id, tree: text(tree).parse().ok()?, parents, line }))
+        Some((mark, WalkedCommit { id, tree: text(tree).parse().ok()?, parents, line }))
     };
     let body = output.stdout.strip_suffix(b"\n").unwrap_or(&output.stdout);
     let all = body.split(|b| *b == b'\n').filter(|_| !output.stdout.is_empty());

@@ -6,7 +6,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use drydock_worktree::{Captured, ChangeOp, Checkout, CommitId, GitError, Repository};
+use drydock_domain::ChangeOp;
+use drydock_worktree::{Captured, Checkout, CommitId, GitError, Repository};
 
 use crate::fixture::{Fixture, ada, read, write};
 

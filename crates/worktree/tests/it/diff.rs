@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use drydock_worktree::{ChangeOp, DiffStat, GitError};
+use drydock_domain::ChangeOp;
+use drydock_worktree::{DiffStat, GitError};
 
 use crate::fixture::{Fixture, write};
 

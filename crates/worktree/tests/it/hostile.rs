@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use drydock_domain::ChangeOp;
 use drydock_testkit::wait;
-use drydock_worktree::{CaptureBounds, ChangeOp, Git, GitError, Link, Repository, StopSignal};
+use drydock_worktree::{CaptureBounds, Git, GitError, Link, Repository, StopSignal};
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 
 use crate::capture::Scene;

@@ -2,7 +2,7 @@
 
 use super::say::{Say, approve, nothing};
 use super::world::{Seen, World, spec};
-use crate::{Answer, BlockedBy, Command, DecisionKind, Phase, PlanSpec, Remains, ResourceUsage, State};
+use crate::{Answer, Command, DecisionKind, Obstacle, Phase, PlanSpec, Remains, ResourceUsage, State};
 
 const QUEUED: Seen = Seen::Now(Phase::Execute, State::Queued);
 const WAITING: Seen = Seen::Now(Phase::Execute, State::Waiting);
@@ -135,7 +135,7 @@ fn a_plan_that_changed_nothing_can_run_again_or_end() {
         let mut world = executing("tokens=100");
         give(&mut world, &[Say::Executed]);
         assert_eq!(
-            world.give(Command::HoldBack(BlockedBy::NothingChanged)),
+            world.give(Command::HoldBack(Obstacle::NothingChanged)),
             Seen::Now(Phase::Execute, State::Complete)
         );
         assert_eq!(answer(&mut world, option), Seen::Now(Phase::Execute, state));

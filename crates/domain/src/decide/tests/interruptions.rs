@@ -3,7 +3,7 @@
 use super::say::{Say, advance, approve, limit, nothing};
 use super::world::{Seen, World};
 use crate::{
-    Answer, Authority, BlockedBy, Command, DecisionKind, Delay, INTERRUPTIONS_MAX, NextPhase, Phase,
+    Answer, Authority, Command, DecisionKind, Delay, INTERRUPTIONS_MAX, NextPhase, Obstacle, Phase,
     RateLimit, Remains, RestartPoint, RestartReason, State, TakeOverCause, due,
 };
 
@@ -264,7 +264,7 @@ fn what_a_person_stopped_waits_for_a_person() {
     let mut world = executing();
     give(&mut world, &[Say::Executed]);
     assert_eq!(
-        world.give_as(Authority::Engine, Command::HoldBack(BlockedBy::Stopped)),
+        world.give_as(Authority::Engine, Command::HoldBack(Obstacle::Stopped)),
         Seen::Now(Phase::Execute, State::Complete)
     );
     assert_eq!(due(world.plan()), None);

@@ -2,9 +2,9 @@
 
 use super::world::World;
 use crate::{
-    Advance, Answer, Authority, BackupRef, BlockedBy, CallSubplan, Changes, Choice, ClashCause, Command,
-    CommitLine, Completion, DecisionId, DecisionOption, Delay, Enforcement, ErrorClass, Failure, Finding,
-    Intent, InvariantCheck, InvariantScope, Landed, LandingProof, NextPhase, OnDivergence, Phase,
+    Advance, Answer, Authority, BackupRef, CallSubplan, Changes, Choice, ClashCause, Command, CommitLine,
+    Completion, DecisionId, DecisionOption, Delay, Enforcement, ErrorClass, Failure, Finding, Intent,
+    InvariantCheck, InvariantScope, Landed, LandingProof, NextPhase, Obstacle, OnDivergence, Phase,
     PublishResult, Question, RateLimit, Remains, RemoteAway, ReplayConflict, RuleKind, RunId, Start,
     SyncOutcome, TakeOverCause, Timestamp, Uncommitted,
 };
@@ -197,7 +197,7 @@ impl Say {
             Say::Revert => Command::Revert { reason: "another way".into() },
             Say::Cancel => Command::Cancel { reason: "enough".into() },
             Say::Prompt => Command::Prompt { text: "mind the tests".into() },
-            Say::HoldBack => Command::HoldBack(BlockedBy::Obstacle("the repository is gone".into())),
+            Say::HoldBack => Command::HoldBack(Obstacle::Obstacle("the repository is gone".into())),
             Say::Exhaust => Command::Exhaust { run: Some(run), work: Remains::Work(None) },
             Say::Spawn => Command::Spawn(Vec::new()),
             Say::Tend => Command::Tend(Vec::new()),
