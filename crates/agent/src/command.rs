@@ -152,7 +152,7 @@ pub(crate) async fn collect(
             sink.log(lines.rest().into_iter().collect()).await;
             if passed > PASSED_MAX {
                 let line = format!("[{} more bytes are not in this log]", passed - PASSED_MAX);
-                sink.tell(Signal::Log { stream: OutputStream::Stdout, line }).await;
+                sink.send(Signal::Log { stream: OutputStream::Stdout, line }).await;
             }
         }
     };

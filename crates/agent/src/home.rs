@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
@@ -63,7 +63,7 @@ impl Drop for HomeFiles {
     fn drop(&mut self) {
         for CopiedFile { directory, name } in &self.copies {
             if let Err(error) = unlinkat(directory, name, AtFlags::empty()) {
-                tracing::debug!(error = %told(&error), ?name, "a copied file was already removed");
+                tracing::debug!(error = %error_chain(&error), ?name, "a copied file was already removed");
             }
         }
     }

@@ -41,7 +41,7 @@ pub use ending::{Ending, ShellResult};
 pub use environment::KEEPER;
 pub use error::StartError;
 pub use failure::{EndingKind, ModelFailure, TransientCause};
-pub use keeper::{adopt_orphans, keep, reap_orphans};
+pub use keeper::{adopt_orphans, reap_orphans, run_keeper};
 pub use limit::Resets;
 pub use mcp::{McpError, serve_mcp};
 pub use message::{AskOption, Message, VerdictKind, means_to_ask};

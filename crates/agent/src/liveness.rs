@@ -82,7 +82,7 @@ pub(crate) async fn watch(watched: Watched<'_>, over: &CancellationToken) {
         let quiet = alive_at.elapsed();
         if quiet >= stall_after && !told {
             told = true;
-            watched.output.tell(Signal::Stalled { quiet }).await;
+            watched.output.send(Signal::Stalled { quiet }).await;
             if on_stall == OnStall::Tell {
                 return;
             }

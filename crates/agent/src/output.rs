@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use drydock_domain::{counted, told};
+use drydock_domain::{counted, error_chain};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -61,7 +61,7 @@ impl<R: AsyncRead + Unpin> Drain<R> {
             Ok(0) => None,
             Ok(length) => Some(&self.chunk[..length]),
             Err(error) => {
-                tracing::warn!(error = %told(&error), "could not read the output of a run to its end");
+                tracing::warn!(error = %error_chain(&error), "could not read the output of a run to its end");
                 None
             }
         }
@@ -202,7 +202,7 @@ impl SignalSink {
     /// Sends lines that are not messages.
     pub(crate) async fn log(&self, lines: Vec<OutputLine>) {
         for line in lines {
-            self.tell(Signal::Log { stream: OutputStream::Stdout, line: line.shown() }).await;
+            self.send(Signal::Log { stream: OutputStream::Stdout, line: line.shown() }).await;
         }
     }
 
@@ -229,7 +229,7 @@ impl SignalSink {
         if stream == OutputStream::Stdout {
             self.remember(&line.text, begins);
         }
-        self.tell(line.into_signal(stream)).await;
+        self.send(line.into_signal(stream)).await;
     }
 
     /// Forwards a line of the agent's text, which may be a message to drydock. `begins` is true if it starts
@@ -239,7 +239,7 @@ impl SignalSink {
     }
 
     /// Sends a signal as soon as the receiver has room.
-    pub(crate) async fn tell(&self, signal: Signal) {
+    pub(crate) async fn send(&self, signal: Signal) {
         self.offer(signal).await;
     }
 
@@ -265,7 +265,7 @@ impl SignalSink {
         }
     }
 
-    /// Sends a signal like [`SignalSink::tell`], and returns whether the receiver got it.
+    /// Sends a signal like [`SignalSink::send`], and returns whether the receiver got it.
     pub(crate) async fn offer(&self, signal: Signal) -> bool {
         // An agent that uses another tool has recovered from the error it reported.
         if matches!(signal, Signal::Activity(Activity::Tool { .. })) {
@@ -537,7 +537,7 @@ mod tests {
         let report = sink.report().expect("its model failed");
         assert!(report.starts_with("Ran into this error: Server error: 502"), "{report}");
         assert_eq!(report.lines().count(), super::REPORT_LINES_MAX);
-        sink.tell(tool()).await;
+        sink.send(tool()).await;
         assert_eq!(sink.report(), None);
         sink.say("Done.", false).await;
         assert_eq!(sink.report(), None);
@@ -565,7 +565,7 @@ mod tests {
         }
         let sink = sink(Secrets::default());
         sink.say(OTHER, false).await;
-        sink.tell(tool()).await;
+        sink.send(tool()).await;
         sink.say(REPORT, false).await;
         assert!(sink.report().is_some(), "after a tool");
     }

@@ -317,7 +317,7 @@ fn spoken_to(launch: Launch, task: &AgentTask) -> Launch {
     if !launch.argv.iter().any(|word| word == PROMPT) {
         return launch;
     }
-    let words = OsString::from(acp::words(task));
+    let words = OsString::from(acp::prompt_text(task));
     let argv = launch.argv.iter().map(|word| if word == PROMPT { words.clone() } else { word.clone() });
     Launch { argv: argv.collect(), stdin: Input::Bytes(Vec::new()), ..launch }
 }

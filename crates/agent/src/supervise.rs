@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use rustix::io::Errno;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
@@ -116,7 +116,7 @@ pub(crate) async fn start(
         Input::Pipe(pipe) => Some(pipe.as_fd()),
     };
     let mut kept = wire::send_input(&own, pipe)
-        .and_then(|()| orphans::enrolled(|| spawn(launcher, &launch, keepers, stdout, stderr)))
+        .and_then(|()| orphans::spawn_registered(|| spawn(launcher, &launch, keepers, stdout, stderr)))
         .and_then(|keeper| KeeperProcess::over(own, keeper))
         .map_err(|error| no_keeper(launcher, error))?;
     match timeout(START_PATIENCE, kept.open(&launch)).await {
@@ -202,7 +202,7 @@ impl KeeperProcess {
         let opening = wire::opening(&launch.terms, input)?;
         if let Err(error) = self.orders.write_all(&opening).await {
             // The keeper ended without reading. The missing report describes this better than a broken pipe.
-            tracing::debug!(error = %told(&error), "a keeper did not read its start message");
+            tracing::debug!(error = %error_chain(&error), "a keeper did not read its start message");
         }
         self.report().await
     }
@@ -241,21 +241,21 @@ impl KeeperProcess {
     async fn halt(mut self, end: ProcessEnd) {
         if matches!(end, ProcessEnd::Stopped | ProcessEnd::TimedOut | ProcessEnd::Stalled) {
             if let Err(error) = self.orders.write_all(&[wire::TERMINATE]).await {
-                tracing::debug!(error = %told(&error), "a keeper ended before the request to stop was sent");
+                tracing::debug!(error = %error_chain(&error), "a keeper ended before the request to stop was sent");
             }
             if timeout(STOP_GRACE, self.exit()).await.is_ok() {
                 return;
             }
         }
         if let Err(error) = self.orders.shutdown().await {
-            tracing::debug!(error = %told(&error), "a keeper ended before the request to kill was sent");
+            tracing::debug!(error = %error_chain(&error), "a keeper ended before the request to kill was sent");
         }
         if timeout(KEEPER_PATIENCE, self.exit()).await.is_ok() {
             return;
         }
         tracing::error!(keeper = self.pid, "a keeper did not end its run and is killed");
         if let Err(error) = self.keeper.start_kill() {
-            tracing::warn!(error = %told(&error), keeper = self.pid, "could not kill a keeper");
+            tracing::warn!(error = %error_chain(&error), keeper = self.pid, "could not kill a keeper");
         }
         // Orphans of the keeper are reparented to this process only once the keeper is gone.
         if timeout(KEEPER_PATIENCE, self.reaped()).await.is_err() {
@@ -302,7 +302,7 @@ impl KeeperProcess {
                 Some(status)
             }
             Err(error) => {
-                tracing::warn!(error = %told(&error), keeper = self.pid, "could not wait for a keeper");
+                tracing::warn!(error = %error_chain(&error), keeper = self.pid, "could not wait for a keeper");
                 None
             }
         }

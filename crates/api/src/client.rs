@@ -1,7 +1,7 @@
 //! The client: serializes a typed request, and parses an answer into a typed value or a problem. The routes
 //! themselves are in `routes.rs`.
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue, IF_MATCH};
 use hyper::{Method, Request, Response, StatusCode};
@@ -212,7 +212,7 @@ impl From<ClientError> for Problem {
     fn from(error: ClientError) -> Self {
         match error {
             ClientError::Problem(problem) => *problem,
-            ClientError::Unreachable(error) => Problem::new(Code::ServerUnreachable, told(&error))
+            ClientError::Unreachable(error) => Problem::new(Code::ServerUnreachable, error_chain(&error))
                 .hint("check the address and that `drydock serve` is running there"),
             ClientError::Unreadable { .. } => Problem::new(Code::ServerUnreachable, error.to_string())
                 .hint("check that the address is a drydock server of the same version"),

@@ -61,7 +61,7 @@ impl HttpTransport {
 
     /// Returns the same server with a token for its requests. None if the text cannot be a token.
     #[must_use]
-    pub fn bearing(self, secret: &str) -> Option<Self> {
+    pub fn with_token(self, secret: &str) -> Option<Self> {
         let mut bearer = HeaderValue::from_str(&format!("Bearer {secret}")).ok()?;
         // Keeps the token out of debug output.
         bearer.set_sensitive(true);
@@ -166,8 +166,8 @@ mod tests {
             assert!(refusal.contains(reason), "{url}: {refusal}");
         }
         let remote = HttpTransport::new("http://[::1]:7/base/").unwrap();
-        assert!(remote.clone().bearing("two\r\nlines").is_none());
-        assert!(!format!("{:?}", remote.clone().bearing("s3cret")).contains("s3cret"));
+        assert!(remote.clone().with_token("two\r\nlines").is_none());
+        assert!(!format!("{:?}", remote.clone().with_token("s3cret")).contains("s3cret"));
         assert_eq!((remote.host.as_str(), remote.port, remote.base.as_str()), ("::1", 7, "/base"));
     }
 }

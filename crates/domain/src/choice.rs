@@ -89,7 +89,7 @@ pub struct Placed<'a> {
 }
 
 /// Returns the first reason why the choices do not form a tree, or `None` if they do.
-pub fn tangle(choices: &[Choice]) -> Option<ChoiceTreeError> {
+pub fn check_tree(choices: &[Choice]) -> Option<ChoiceTreeError> {
     for (at, choice) in choices.iter().enumerate() {
         let Some(id) = &choice.id else { continue };
         if let Some(first) = choices[..at].iter().position(|earlier| earlier.id.as_ref() == Some(id)) {
@@ -113,7 +113,7 @@ pub fn tangle(choices: &[Choice]) -> Option<ChoiceTreeError> {
 /// Returns the choices in depth-first order, each with its number such as `2.1`. If the choices do not form a
 /// tree, all of them are returned at the top level, so that none is left out.
 pub fn outline(choices: &[Choice]) -> Vec<(String, Placed<'_>)> {
-    let sound = tangle(choices).is_none();
+    let sound = check_tree(choices).is_none();
     let parents: Vec<_> = (0..choices.len()).map(|at| parent(choices, at).filter(|_| sound)).collect();
     let below = |above: Option<usize>, number: &str| -> Vec<(String, usize)> {
         let own = (0..choices.len()).filter(|at| parents[*at] == above);
@@ -156,7 +156,7 @@ fn parent(choices: &[Choice], at: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Choice, ChoiceTreeError, outline, put, tangle};
+    use super::{Choice, ChoiceTreeError, check_tree, outline, put};
 
     fn choice(question: &str, id: Option<&str>, under: Option<&str>) -> Choice {
         let (id, under) = (id.map(str::to_owned), under.map(str::to_owned));
@@ -182,25 +182,25 @@ mod tests {
             choice("other", None, None),
             choice("late", None, Some("top")),
         ];
-        assert_eq!(tangle(&tree), None);
+        assert_eq!(check_tree(&tree), None);
         assert_eq!(numbers(&tree), ["1 top", "1.1 mid", "1.1.1 leaf", "1.2 late", "2 other"]);
         let chain: Vec<_> = (0..200)
             .map(|n| choice(&n.to_string(), None, (n > 0).then(|| (n - 1).to_string()).as_deref()))
             .collect();
-        assert_eq!((tangle(&chain), outline(&chain).len()), (None, 200));
+        assert_eq!((check_tree(&chain), outline(&chain).len()), (None, 200));
     }
 
     /// Fails if an invalid tree is not detected, is reported at the wrong path, or hides choices.
     #[test]
     fn what_is_no_tree_is_named_and_still_shown() {
         let unknown = [choice("a", None, None), choice("b", None, Some("z"))];
-        assert_eq!(tangle(&unknown).map(|tangle| tangle.path()), Some("choices[1].under".into()));
+        assert_eq!(check_tree(&unknown).map(|tangle| tangle.path()), Some("choices[1].under".into()));
         let itself = [choice("a", None, Some("a"))];
-        assert!(matches!(tangle(&itself), Some(ChoiceTreeError::Unknown { at: 0, .. })));
+        assert!(matches!(check_tree(&itself), Some(ChoiceTreeError::Unknown { at: 0, .. })));
         let circle = [choice("r", None, None), choice("a", None, Some("b")), choice("b", None, Some("a"))];
-        assert!(matches!(tangle(&circle), Some(ChoiceTreeError::Circle { at: 1, .. })));
+        assert!(matches!(check_tree(&circle), Some(ChoiceTreeError::Circle { at: 1, .. })));
         let twice = [choice("a", Some("i"), None), choice("b", Some("i"), None)];
-        assert!(matches!(tangle(&twice), Some(ChoiceTreeError::SameId { at: 1, first: 0, .. })));
+        assert!(matches!(check_tree(&twice), Some(ChoiceTreeError::SameId { at: 1, first: 0, .. })));
         for tangled in [&unknown[..], &itself, &circle, &twice] {
             assert_eq!(outline(tangled).len(), tangled.len());
         }

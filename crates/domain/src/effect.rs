@@ -42,7 +42,7 @@ impl Effect {
 }
 
 /// Returns the work that is due for this plan without a person, if any.
-pub fn due(plan: &Plan) -> Option<Effect> {
+pub fn next_effect(plan: &Plan) -> Option<Effect> {
     if !plan.winding.is_empty() {
         return Some(Effect::Tend);
     }
@@ -57,7 +57,7 @@ pub fn due(plan: &Plan) -> Option<Effect> {
         }
     }
     match &plan.stage {
-        Stage::Execute(Progress::Queued) if plan.is_tending() => Some(Effect::Tend),
+        Stage::Execute(Progress::Queued) if plan.has_open_subplans() => Some(Effect::Tend),
         Stage::Apply(Progress::Queued) if plan.fanout.as_ref().is_some_and(Fanout::is_ready) => {
             Some(Effect::Tend)
         }

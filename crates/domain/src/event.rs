@@ -291,7 +291,7 @@ impl Event {
             Event::ChangesetOpened { id, writer } => json!({ "id": id, "writer": writer }),
             Event::ChangesetSealed { id, entries } => json!({ "id": id, "entries": entries }),
             Event::StrategyAdopted { choices } => json!({ "choices": choices }),
-            Event::Synced(outcome) => outcome.told(),
+            Event::Synced(outcome) => outcome.to_json(),
             Event::TargetSent { target, remote, commit } => {
                 json!({ "target": target, "remote": remote, "commit": commit })
             }

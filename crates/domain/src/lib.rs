@@ -50,7 +50,7 @@ pub use agent::PlanAgents;
 pub use authority::Authority;
 pub use budget::{Budget, BudgetError, RawBudget, ResourceUsage, dollars, micros};
 pub use changeset::{ChangeOp, Changeset, ChangesetEntry, ChangesetState, PathChange};
-pub use choice::{CHOICES_MAX, Choice, ChoiceTreeError, Placed, outline, put as put_choice, tangle};
+pub use choice::{CHOICES_MAX, Choice, ChoiceTreeError, Placed, check_tree, outline, put as put_choice};
 pub use command::{
     Advance, CallSubplan, Changes, Command, Completion, Context, Landed, LandingProof, NextPhase, Obstacle,
     Start, TakeOverCause,
@@ -62,7 +62,7 @@ pub use decision::{
     OptionEffect, Question, RejectedBy, Resolution,
 };
 pub use duration::duration;
-pub use effect::{Effect, due};
+pub use effect::{Effect, next_effect};
 pub use event::{Event, StoredEvent};
 pub use grant::{Grant, GrantAnswer, GrantScope, GrantTerms};
 pub use id::{ChangesetId, DecisionId, IdError, IdPrefix, LockId, PlanId, RunId, TokenId};
@@ -98,7 +98,7 @@ pub use take_up::RestartReason;
 pub use target::Target;
 pub use time::Timestamp;
 pub use token::{Token, TokenKind, TokenRole, TokenState};
-pub use told::told;
+pub use told::error_chain;
 pub use written::{
     BRANCHES, CHECKPOINT, JOINS, PINS, SNAPSHOTS, is_landing_of, run_trailer, trailer, without_trailers,
 };

@@ -12,7 +12,7 @@
 use crate::{
     Act, Advance, Answer, Authority, Changes, Choice, Command, Context, Decided, DecisionId, DecisionKind,
     DecisionOption, Enforcement, Need, NextPhase, Offer, OptionEffect, Phase, Plan, Question, Refusal,
-    Remains, State, StoredPlan, TakeOverCause, decide, due,
+    Remains, State, StoredPlan, TakeOverCause, decide, next_effect,
 };
 
 /// The commit of the checkpoint that a sample rolls back to. No repository contains it.
@@ -129,7 +129,9 @@ impl Trial<'_> {
             }
             // No transition is needed: the caller's process performs the effect that is due.
             (State::Queued, true) => {
-                due(plan).is_some() && !self.blocks_strategize() && self.tries(self.advance(phase)).is_ok()
+                next_effect(plan).is_some()
+                    && !self.blocks_strategize()
+                    && self.tries(self.advance(phase)).is_ok()
             }
             (State::Processing, true) => {
                 self.changes(Command::TakeOver(TakeOverCause::OwnerGone, Remains::Work(None)))

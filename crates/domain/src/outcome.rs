@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::stage::Common;
 use crate::{
     Authority, Complete, Context, Decision, DecisionChange, DecisionStatus, Effect, Plan, PlanId, Question,
-    Resolution, Stage, State, StoredPlan, SyncOutcome, Turn, due,
+    Resolution, Stage, State, StoredPlan, SyncOutcome, Turn, next_effect,
 };
 
 /// The result of an accepted command.
@@ -60,7 +60,7 @@ impl Transition {
 
     /// Returns the work that is due next without a person.
     pub fn effect(&self) -> Option<Effect> {
-        due(&self.plan)
+        next_effect(&self.plan)
     }
 
     /// Returns true if the commit also needs the project's lock (S1.2).
@@ -161,7 +161,7 @@ impl<'a> TransitionBuilder<'a> {
     }
 
     /// Drops the intent, if there is one.
-    pub(crate) fn forgo(mut self) -> Self {
+    pub(crate) fn drop_intent(mut self) -> Self {
         self.events.extend(self.plan.intent.take().map(Event::ApplyForgone));
         self
     }
@@ -224,7 +224,7 @@ impl<'a> TransitionBuilder<'a> {
 
     pub(crate) fn into_transition(self) -> Transition {
         let mut draft = self.ask_what_is_queued();
-        draft.step_back();
+        draft.yield_turn();
         draft.release();
         let TransitionBuilder { plan, events, decisions, children, ground, .. } = draft;
         Transition { plan, events, decisions, children, ground }
@@ -235,7 +235,7 @@ impl<'a> TransitionBuilder<'a> {
         (self.plan, self.events)
     }
 
-    pub(crate) fn bear(mut self, child: (Plan, Vec<Event>)) -> Self {
+    pub(crate) fn add_child(mut self, child: (Plan, Vec<Event>)) -> Self {
         self.children.push(child);
         self
     }
@@ -266,7 +266,7 @@ impl<'a> TransitionBuilder<'a> {
     }
 
     /// Gives up the turn of a subplan that is idle or waits for a person, so that a sibling can run.
-    fn step_back(&mut self) {
+    fn yield_turn(&mut self) {
         let rests = self.plan.pending_decision().is_some()
             || match &self.plan.stage {
                 Stage::Strategize(progress) => progress.rests(|Complete| false),

@@ -234,7 +234,7 @@ impl Plan {
     }
 
     /// Makes the next run start at this commit, and moves the branch there first.
-    pub(crate) fn take_up(&mut self, commit: String, why: RestartReason) {
+    pub(crate) fn restart_from(&mut self, commit: String, why: RestartReason) {
         self.work_from = Some(commit.clone());
         self.take_up = Some(commit);
         self.take_up_why = why;
@@ -259,11 +259,11 @@ impl Plan {
     /// Returns the number of shares of the budget: one for each subplan without a child plan, and one for the
     /// plan itself, to check and fix the joined result.
     pub fn parts(&self) -> u64 {
-        self.fanout.as_ref().map_or(0, |fanout| fanout.unborn().count() as u64) + 1
+        self.fanout.as_ref().map_or(0, |fanout| fanout.unspawned().count() as u64) + 1
     }
 
     /// Returns true if Execute is done by subplans and not all of them have ended.
-    pub fn is_tending(&self) -> bool {
+    pub fn has_open_subplans(&self) -> bool {
         self.fanout.as_ref().is_some_and(Fanout::is_open)
     }
 

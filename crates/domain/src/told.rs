@@ -6,7 +6,7 @@ use std::error::Error;
 /// Returns the text of an error and its causes, each once.
 ///
 /// Errors of other crates may include their cause's text, or be included in it; such duplicates are removed.
-pub fn told(error: &dyn Error) -> String {
+pub fn error_chain(error: &dyn Error) -> String {
     let mut text = said(error);
     let mut last_at = 0;
     let mut cause = error.source();
@@ -56,7 +56,7 @@ mod tests {
             (&["cannot write", "read-only", "code 8: read-only"], "cannot write: code 8: read-only"),
             (&["no slot: timed out\n", "timed out"], "no slot: timed out"),
         ] {
-            assert_eq!(told(&stacked(texts)), expected);
+            assert_eq!(error_chain(&stacked(texts)), expected);
         }
     }
 }

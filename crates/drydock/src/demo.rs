@@ -10,7 +10,7 @@ use drydock_api::{
     Client, ClientError, Code, EventQuery, NewAction, NewPlan, NewProject, Plan, PlanMove, Problem,
     RequestOptions,
 };
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use drydock_engine::EngineError;
 use serde_json::{Value, json};
 
@@ -204,11 +204,11 @@ fn make_repository(path: &Path) -> Result<(), Box<Problem>> {
     let refused = |text: String| {
         Box::new(Problem::new(Code::RepositoryUnusable, text).hint("`drydock doctor` checks git"))
     };
-    let git = drydock_worktree::Git::find().map_err(|error| refused(told(&error)))?;
+    let git = drydock_worktree::Git::find().map_err(|error| refused(error_chain(&error)))?;
     let files = [("README.md", "# Demo\n"), ("LICENSE", "Do as you like.\n")];
     drydock_worktree::Repository::create(&git, path, "main", &files, "Begin")
         .map(drop)
-        .map_err(|error| refused(told(&error)))
+        .map_err(|error| refused(error_chain(&error)))
 }
 
 fn wrong(text: &str) -> Box<Problem> {

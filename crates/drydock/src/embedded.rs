@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use drydock_api::{BoxFuture, Code, Phase, Problem, Transport};
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use drydock_engine::{Engine, EngineError, Hooks, Settings};
 use drydock_store::{CrashPoint, Options, Store, StoreError, StoreUrl};
 use drydock_worktree::make_folder;
@@ -33,7 +33,7 @@ impl Embedded {
         let engine = engine(place, config).await?;
         // Before any plan is changed, so that a new hook receives the event.
         if let Err(error) = engine.hooks_begin().await {
-            tracing::warn!(error = %told(&error), "could not start new hooks; they miss the events of this command");
+            tracing::warn!(error = %error_chain(&error), "could not start new hooks; they miss the events of this command");
         }
         let local = Local::new(router(engine.clone(), &person(), "command line"));
         Ok(Self { engine, local })
@@ -213,7 +213,7 @@ impl Backend for Embedded {
     fn shutdown(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             if let Err(error) = self.engine.shut_down().await {
-                tracing::warn!(error = %told(&error), "could not release all locks; they expire");
+                tracing::warn!(error = %error_chain(&error), "could not release all locks; they expire");
             }
             if self.local.has_changed_things() {
                 self.engine.deliver_due(LAST_WORDS).await;

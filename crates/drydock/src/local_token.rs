@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use drydock_api::{Code, Problem, http};
-use drydock_domain::{TokenId, TokenKind, told};
+use drydock_domain::{TokenId, TokenKind, error_chain};
 use drydock_engine::{Engine, EngineError, Secret, TokenCheck};
 
 use crate::http::problem;
@@ -95,7 +95,7 @@ impl LocalToken {
         };
         match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(error = %told(&error), file = %self.file.display(), "could not remove the token file of this server");
+                tracing::warn!(error = %error_chain(&error), file = %self.file.display(), "could not remove the token file of this server");
             }
             Ok(()) | Err(_) => {}
         }
@@ -109,7 +109,7 @@ impl LocalToken {
                 // An expired token may already have been removed by another process.
                 Ok(_) | Err(EngineError::Absent(_)) => {}
                 Err(error) => {
-                    tracing::warn!(error = %told(&error), %token, "could not revoke the local token of this server")
+                    tracing::warn!(error = %error_chain(&error), %token, "could not revoke the local token of this server")
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use drydock_domain::{Name, told};
+use drydock_domain::{Name, error_chain};
 use drydock_store::EffectClaim;
 use drydock_worktree::GitError;
 use tokio::time::Instant;
@@ -49,8 +49,8 @@ impl Engine {
         claim: &EffectClaim,
         met: &EngineError,
     ) -> Result<(), EngineError> {
-        let project = self.plan_stored(&claim.plan).await?.spec.project;
-        tracing::warn!(%project, error = %told(met), "this process cannot open the project; other workers may");
+        let project = self.load_plan(&claim.plan).await?.spec.project;
+        tracing::warn!(%project, error = %error_chain(met), "this process cannot open the project; other workers may");
         self.left_alone().add(project);
         Ok(self.store().effect_give_back(claim).await?)
     }

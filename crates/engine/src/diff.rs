@@ -121,7 +121,7 @@ fn diff_landed(
         return Ok(None);
     }
     let Some(before) = repository.first_parent(landed)? else { return Ok(None) };
-    if repository.others_wrote(std::slice::from_ref(&before), landed, &trailer(plan.as_str()))? {
+    if repository.has_foreign_commits(std::slice::from_ref(&before), landed, &trailer(plan.as_str()))? {
         return Ok(None);
     }
     diff_of(repository, &before, DiffSourceKind::Result, landed, None).map(Some)

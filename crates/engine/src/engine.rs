@@ -146,7 +146,7 @@ impl Engine {
         &self.inner.left_alone
     }
 
-    pub(crate) fn recall(&self) -> &TokenCache {
+    pub(crate) fn check_cached(&self) -> &TokenCache {
         &self.inner.recall
     }
 
@@ -247,7 +247,7 @@ impl Engine {
         one(self.store().decision_find(&prefix).await?, "decision", given)
     }
 
-    pub(crate) async fn plan_stored(&self, id: &PlanId) -> Result<Plan, EngineError> {
+    pub(crate) async fn load_plan(&self, id: &PlanId) -> Result<Plan, EngineError> {
         self.store().plan_fetch(id).await?.ok_or_else(|| EngineError::absent("plan", id))
     }
 
@@ -270,12 +270,12 @@ impl Engine {
     }
 
     /// Appends events to a plan without changing the plan.
-    pub(crate) async fn note(
+    pub(crate) async fn emit(
         &self,
         hold: &crate::hold::PlanLockGuard,
         events: Vec<Event>,
     ) -> Result<(), EngineError> {
-        Ok(self.store().plan_note(hold.lease(), &hold.lease().batch(events)).await?)
+        Ok(self.store().event_append(hold.lease(), &hold.lease().batch(events)).await?)
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
-use drydock_domain::{PlanId, StoredEvent, told};
+use drydock_domain::{PlanId, StoredEvent, error_chain};
 use drydock_store::{EventFilter, StoreError};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -191,9 +191,9 @@ impl Engine {
                 let reader = engine.clone();
                 match task::start("feed reader", async move { reader.read_feed().await }).await {
                     Ok(Ok(())) => {}
-                    Ok(Err(error)) => tracing::warn!(error = %told(&error), "could not read the feed"),
+                    Ok(Err(error)) => tracing::warn!(error = %error_chain(&error), "could not read the feed"),
                     Err(error) => {
-                        tracing::error!(error = %told(&error), "the reader of the feed panicked")
+                        tracing::error!(error = %error_chain(&error), "the reader of the feed panicked")
                     }
                 }
                 tokio::select! {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use drydock_domain::{Lock, LockScope, PlanId, told};
+use drydock_domain::{Lock, LockScope, PlanId, error_chain};
 use drydock_store::{Store, StoreError};
 use drydock_worktree::{Judge, LockHolder, Standing};
 use tokio::runtime::Handle;
@@ -16,7 +16,7 @@ pub(crate) fn judge(store: &Store) -> Judge {
     Arc::new(move |holder| match runtime.block_on(look(&store, holder)) {
         Ok(standing) => standing,
         Err(error) => {
-            tracing::warn!(error = %told(&error), "could not read the locks to check the holder of the repository's lock");
+            tracing::warn!(error = %error_chain(&error), "could not read the locks to check the holder of the repository's lock");
             Standing::Current
         }
     })

@@ -2,7 +2,7 @@
 //! expire, so that the next command after a `kill -9` continues (S1.7). If an exit cannot be proven, the
 //! lock's expiry decides.
 
-use drydock_domain::{Lock, told};
+use drydock_domain::{Lock, error_chain};
 use drydock_store::HoldingProcess;
 use drydock_worktree::is_gone;
 
@@ -51,7 +51,7 @@ impl Engine {
     /// is logged; the next call retries.
     pub(crate) async fn free_gone_or_say(&self) {
         if let Err(error) = self.free_gone().await {
-            tracing::warn!(error = %told(&error), "could not check for processes that no longer exist");
+            tracing::warn!(error = %error_chain(&error), "could not check for processes that no longer exist");
         }
     }
 

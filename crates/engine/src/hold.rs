@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drydock_domain::{Lock, LockId, Name, Plan, PlanId, State, told};
+use drydock_domain::{Lock, LockId, Name, Plan, PlanId, State, error_chain};
 use drydock_store::{Acquired, PlanLease, ProjectLease, Renewed, RequestKind, Store, StoreError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -78,14 +78,14 @@ impl LockTask {
     async fn end(self) {
         drop(self.running);
         if let Err(error) = self.task.await {
-            tracing::error!(error = %told(&error), "a task panicked");
+            tracing::error!(error = %error_chain(&error), "a task panicked");
         }
     }
 }
 
 impl Engine {
     /// Acquires the lock of a plan, or returns the lock that another process holds (S1.6).
-    pub(crate) async fn hold(&self, plan: &PlanId, purpose: &str) -> Result<PlanLockGuard, EngineError> {
+    pub(crate) async fn lock_plan(&self, plan: &PlanId, purpose: &str) -> Result<PlanLockGuard, EngineError> {
         if self.stopping().is_cancelled() {
             return Err(EngineError::Interrupted);
         }
@@ -111,16 +111,16 @@ impl Engine {
     /// Acquires the lock of a plan for a caller's command. The lock of a plan without a running phase is held
     /// only briefly: by a run that has recorded its end and is about to release, or by another command. A
     /// caller that saw that end should not get `LockHeld`, so this call waits for such a lock.
-    pub(crate) async fn hold_at_rest(
+    pub(crate) async fn lock_idle_plan(
         &self,
         plan: &PlanId,
         purpose: &str,
     ) -> Result<PlanLockGuard, EngineError> {
         let deadline = Instant::now() + REST_WAIT;
         loop {
-            let held = self.hold(plan, purpose).await;
+            let held = self.lock_plan(plan, purpose).await;
             let Err(EngineError::LockHeld { .. }) = &held else { return held };
-            let at_rest = self.plan_stored(plan).await?.stage.state() != State::Processing;
+            let at_rest = self.load_plan(plan).await?.stage.state() != State::Processing;
             if !at_rest || Instant::now() >= deadline {
                 return held;
             }
@@ -132,7 +132,7 @@ impl Engine {
     }
 
     /// Acquires the lock of a project, and waits for another landing to end.
-    pub(crate) async fn hold_project(
+    pub(crate) async fn lock_project(
         &self,
         project: &Name,
         stop: &CancellationToken,
@@ -211,13 +211,13 @@ impl PlanLockGuard {
         purpose: &str,
     ) -> Result<PlanLockGuard, EngineError> {
         self.require_child(child)?;
-        engine.hold(&child.id, purpose).await
+        engine.lock_plan(&child.id, purpose).await
     }
 
     /// Retries an operation on the store while the store is unavailable or busy and the lock is ours, because
     /// a short outage of the database should not stop an agent. Use only for idempotent work: after a broken
     /// connection we cannot know whether the previous commit took effect.
-    pub(crate) async fn patiently<T, F>(
+    pub(crate) async fn retry_while_store_away<T, F>(
         &self,
         stopping: &CancellationToken,
         attempt: impl Fn() -> F,
@@ -231,7 +231,7 @@ impl PlanLockGuard {
                 Err(EngineError::Store(error)) if error.is_transient() => error,
                 done => return done,
             };
-            tracing::warn!(plan = %self.plan, error = %told(&error), "the store is unavailable; trying again");
+            tracing::warn!(plan = %self.plan, error = %error_chain(&error), "the store is unavailable; trying again");
             // Once this process should stop, it retries only for a short time.
             if stopping.is_cancelled()
                 && Instant::now() >= *last_chance.get_or_insert_with(|| Instant::now() + STOPPING_WAIT)
@@ -266,7 +266,7 @@ impl PlanLockGuard {
                     },
                     Ok(None) => {}
                     Err(error) => {
-                        tracing::warn!(%plan, error = %told(&error), "could not query for requests")
+                        tracing::warn!(%plan, error = %error_chain(&error), "could not query for requests")
                     }
                 }
                 watch.changed(REQUEST_POLL).await;
@@ -294,7 +294,7 @@ impl PlanLockGuard {
             return;
         };
         if let Err(error) = self.store.plan_lease_release(lease).await {
-            tracing::warn!(plan = %self.plan, error = %told(&error), "could not release the lock; it expires");
+            tracing::warn!(plan = %self.plan, error = %error_chain(&error), "could not release the lock; it expires");
             self.counted.still_held(self.owner);
         }
     }
@@ -314,7 +314,7 @@ where
         match tokio::time::timeout_at(good_until, renew()).await {
             Ok(Ok(Renewed::Until(_))) => good_until = asked + ttl,
             Ok(Ok(Renewed::Lost)) | Err(_) => break,
-            Ok(Err(error)) => tracing::warn!(error = %told(&error), "could not renew a lock"),
+            Ok(Err(error)) => tracing::warn!(error = %error_chain(&error), "could not renew a lock"),
         }
         if Instant::now() >= good_until {
             break;
@@ -348,7 +348,7 @@ impl ProjectLockGuard {
             return;
         };
         if let Err(error) = self.store.project_lease_release(lease).await {
-            tracing::warn!(error = %told(&error), "could not release a project's lock; it expires");
+            tracing::warn!(error = %error_chain(&error), "could not release a project's lock; it expires");
             self.counted.still_held(self.owner);
         }
     }

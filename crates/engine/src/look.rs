@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use drydock_agent::{AgentSpec, AgentTask, Ending, RunDirs, StartError};
-use drydock_domain::{Plan, Timestamp, told};
+use drydock_domain::{Plan, Timestamp, error_chain};
 use drydock_worktree::make_folder;
 
 use crate::diff::snapshots;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::phase::occupy;
+use crate::phase::lock_run_dir;
 use crate::task;
 use crate::upkeep::CheckGrade;
 
@@ -102,7 +102,7 @@ impl Engine {
         let (tree, made, place) = (dirs.worktree.clone(), root.clone(), root.clone());
         let file = |attempt: &str, source| EngineError::File { attempt: attempt.to_owned(), source };
         let prepared = task::blocking(move || {
-            let alive = occupy(&place)?;
+            let alive = lock_run_dir(&place)?;
             make_folder(&tree).map(|()| alive)
         });
         let _alive = prepared.await.map_err(|source| file("create a directory for the check", source))?;
@@ -127,7 +127,7 @@ impl Engine {
         let ended = self.runner().greet(&spec, &job, &dirs, self.stopping().clone()).await;
         let took = began.elapsed();
         if let Err(error) = task::blocking(move || std::fs::remove_dir_all(made)).await {
-            tracing::warn!(error = %told(&error), "could not remove the directory of a check; `drydock gc` removes it");
+            tracing::warn!(error = %error_chain(&error), "could not remove the directory of a check; `drydock gc` removes it");
         }
         let (grade, text, hint) = match ended {
             Ok((Ending::Finished, Some(name))) => (CheckGrade::Good, format!("it answered: {name}"), None),
@@ -139,7 +139,7 @@ impl Engine {
             Err(error) => {
                 let missing = matches!(error, StartError::ProgramMissing { .. });
                 let install = self.settings().presets.get(name).filter(|_| missing).cloned();
-                (CheckGrade::Bad, told(&error), Some(install.unwrap_or_else(|| error.hint())))
+                (CheckGrade::Bad, error_chain(&error), Some(install.unwrap_or_else(|| error.hint())))
             }
         };
         Ok(AgentCheckup { grade, text, hint, took })

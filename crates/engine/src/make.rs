@@ -85,7 +85,7 @@ impl InvariantInput {
 
 impl Engine {
     /// Creates a plan in `strategize/queued`, with the current tip of its target as the base.
-    pub async fn use_action(&self, request: PlanRequest, by: &str) -> Result<Plan, EngineError> {
+    pub async fn create_plan(&self, request: PlanRequest, by: &str) -> Result<Plan, EngineError> {
         if let Some(id) = &request.id
             && let Some(plan) = self.store().plan_fetch(id).await?
         {
@@ -107,7 +107,7 @@ impl Engine {
         })
         .await?;
         let new = CreatePlan { id, spec, base_commit };
-        let hold = self.hold(&new.id, "make the plan").await?;
+        let hold = self.lock_plan(&new.id, "make the plan").await?;
         let transition = create_alerting(new, not_part_of_it(&unseen), &self.context(by.into()));
         let made = self.store().plan_create(hold.lease(), transition).await;
         hold.release().await;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
@@ -35,7 +35,7 @@ async fn reap() {
     let mut ended = match signal(SignalKind::child()) {
         Ok(ended) => ended,
         Err(error) => {
-            tracing::warn!(error = %told(&error), "inherited zombie processes are not reaped");
+            tracing::warn!(error = %error_chain(&error), "inherited zombie processes are not reaped");
             return;
         }
     };
@@ -46,7 +46,9 @@ async fn reap() {
             // The list of children can miss one while others end, so scan again until nothing was reaped.
             Ok(1..) => continue,
             Ok(0) => {}
-            Err(error) => tracing::warn!(error = %told(&error), "could not check for zombie processes"),
+            Err(error) => {
+                tracing::warn!(error = %error_chain(&error), "could not check for zombie processes")
+            }
         }
         if ended.recv().await.is_none() {
             return;

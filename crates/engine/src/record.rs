@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use drydock_domain::{PlanId, State, told};
+use drydock_domain::{PlanId, State, error_chain};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -28,7 +28,7 @@ impl Engine {
                 if sweep == GcMode::Remove {
                     let (swept, path) = (repository.clone(), tree.clone());
                     if let Err(error) = task::blocking(move || swept.checkout_remove(&path)).await {
-                        collected.kept.push(GcKept { what, reason: told(&error) });
+                        collected.kept.push(GcKept { what, reason: error_chain(&error) });
                         continue;
                     }
                 }

@@ -121,7 +121,7 @@ impl Engine {
             InvariantScope::Global => {}
             InvariantScope::Project(name) => drop(self.project(name.as_str()).await?),
             InvariantScope::Plan(id) => {
-                let plan = self.plan_stored(id).await?;
+                let plan = self.load_plan(id).await?;
                 if plan
                     .spec
                     .invariants

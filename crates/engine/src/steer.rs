@@ -52,14 +52,14 @@ impl Engine {
     /// Lets a queued Strategize start; for a person, this is the answer to its gate. A worker, or `drive`,
     /// runs the phase.
     pub async fn strategize(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
-        let stored = self.plan_stored(plan).await?;
+        let stored = self.load_plan(plan).await?;
         match (stored.stage.phase(), stored.stage.state()) {
             // Strategize is already running or complete: return the plan as it is.
             (Phase::Strategize, State::Processing | State::Complete) => Ok(stored),
             // A person's request does not wait for a rate limit.
             (Phase::Strategize, State::Queued) if hurries(&stored, caller) => self.retry(plan, caller).await,
             (Phase::Strategize, _) => {
-                let hold = self.hold_at_rest(plan, "strategize").await?;
+                let hold = self.lock_idle_plan(plan, "strategize").await?;
                 let done = async {
                     let stored = self.expected(plan, caller).await?;
                     self.approve_held(&hold, &stored, None, caller).await
@@ -77,7 +77,7 @@ impl Engine {
 
     /// Advances to the next phase; a person's request is also the approval.
     pub async fn advance(&self, plan: &PlanId, to: NextPhase, caller: &Caller) -> Result<Plan, EngineError> {
-        let hold = self.hold_at_rest(plan, "start the next phase").await?;
+        let hold = self.lock_idle_plan(plan, "start the next phase").await?;
         let done = self.advance_held(&hold, plan, to, None, caller).await;
         hold.release().await;
         done
@@ -164,7 +164,7 @@ impl Engine {
         note: Option<String>,
         caller: &Caller,
     ) -> Result<(Decision, Plan), EngineError> {
-        let hold = self.hold_at_rest(&decision.plan, "answer a decision").await?;
+        let hold = self.lock_idle_plan(&decision.plan, "answer a decision").await?;
         let done = self.resolve_held(&hold, decision, option, note, caller).await;
         hold.release().await;
         self.wind_down_after(&done).await;
@@ -207,7 +207,7 @@ impl Engine {
         }
         let project = self.project(plan.spec.project.as_str()).await?;
         let (repository, name) = (self.repository(&project).await?, backup.to_owned());
-        let found = task::blocking(move || repository.pin_find(&name)).await?;
+        let found = task::blocking(move || repository.backup_find(&name)).await?;
         if found.is_some_and(|found| found.commit.as_str() == kept) {
             return Ok(());
         }
@@ -271,7 +271,7 @@ impl Engine {
                 self.backup_is_there(&plan, &stored, option).await?;
                 let answer = Answer { decision: stored.id, option: option.to_owned(), note };
                 let plan = self.issue(hold, Command::Resolve(answer), caller).await?.plan;
-                self.carry_out(hold, &plan).await;
+                self.move_branch_for_answer(hold, &plan).await;
                 Ok(plan)
             }
         }
@@ -279,22 +279,22 @@ impl Engine {
 
     /// Retries the failed phase.
     pub async fn retry(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
-        self.steer(plan, caller, Command::Retry).await
+        self.run_command(plan, caller, Command::Retry).await
     }
 
     /// Retries a failed Execute from the commit at which the plan's work started.
     pub async fn start_over(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
-        self.steer(plan, caller, Command::StartOver).await
+        self.run_command(plan, caller, Command::StartOver).await
     }
 
     /// Accepts the work of a failed Execute as its result, which is then validated.
     pub async fn accept(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
-        self.steer(plan, caller, Command::Accept).await
+        self.run_command(plan, caller, Command::Accept).await
     }
 
     /// Reverts to Strategize.
     pub async fn revert(&self, plan: &PlanId, reason: String, caller: &Caller) -> Result<Plan, EngineError> {
-        self.steer(plan, caller, Command::Revert { reason }).await
+        self.run_command(plan, caller, Command::Revert { reason }).await
     }
 
     /// Adds guidance for the next runs.
@@ -302,13 +302,13 @@ impl Engine {
         if text.trim().is_empty() {
             return Err(EngineError::invalid("the guidance is empty", "write a sentence for the agent"));
         }
-        self.steer(plan, caller, Command::Prompt { text }).await
+        self.run_command(plan, caller, Command::Prompt { text }).await
     }
 
     /// Takes a plan over from a worker that is gone. While the lock is alive, returns a conflict that names
     /// the holder.
     pub async fn take_over(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
-        let hold = self.hold_at_rest(plan, "takeover").await?;
+        let hold = self.lock_idle_plan(plan, "takeover").await?;
         let done = async {
             let stored = self.expected(plan, caller).await?;
             let unknown = Command::TakeOver(TakeOverCause::OwnerGone, Remains::Work(None));
@@ -332,7 +332,8 @@ impl Engine {
         let request = HolderRequest { kind: RequestKind::Cancel, reason: reason.clone(), by, via, authority };
         let mut caller = caller.clone();
         loop {
-            let lock = match self.steer(plan, &caller, Command::Cancel { reason: reason.clone() }).await {
+            let lock = match self.run_command(plan, &caller, Command::Cancel { reason: reason.clone() }).await
+            {
                 Err(EngineError::LockHeld { lock }) => lock,
                 answered => return answered,
             };
@@ -354,8 +355,13 @@ impl Engine {
         }
     }
 
-    async fn steer(&self, plan: &PlanId, caller: &Caller, command: Command) -> Result<Plan, EngineError> {
-        let hold = self.hold_at_rest(plan, command.name()).await?;
+    async fn run_command(
+        &self,
+        plan: &PlanId,
+        caller: &Caller,
+        command: Command,
+    ) -> Result<Plan, EngineError> {
+        let hold = self.lock_idle_plan(plan, command.name()).await?;
         let done = self.steer_held(&hold, plan, caller, command).await;
         hold.release().await;
         self.wind_down_after(&done).await;
@@ -413,7 +419,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let Some(intent) = plan.intent.clone() else { return Ok(()) };
         let project = self.project(plan.spec.project.as_str()).await?;
-        let project_hold = self.hold_project(&project.name, self.stopping()).await?;
+        let project_hold = self.lock_project(&project.name, self.stopping()).await?;
         let done = async {
             let repository = self.repository(&project).await?;
             let (of, plan) = (project.clone(), plan.clone());
@@ -431,7 +437,7 @@ impl Engine {
 
     /// Reads the plan under its lock and compares the revision that the caller saw.
     pub(crate) async fn expected(&self, id: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
-        let plan = self.plan_stored(id).await?;
+        let plan = self.load_plan(id).await?;
         match caller.expected {
             Some(expected) if expected != plan.revision => {
                 Err(EngineError::StaleRevision { expected, found: plan.revision })

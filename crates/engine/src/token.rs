@@ -4,7 +4,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use drydock_domain::{Name, PlanId, RunId, State, Token, TokenId, TokenKind, TokenRole, TokenState, told};
+use drydock_domain::{
+    Name, PlanId, RunId, State, Token, TokenId, TokenKind, TokenRole, TokenState, error_chain,
+};
 use drydock_store::{PlanFilter, Revocation, Store, StoredToken, TokenAdded, TokenInsert as Kept};
 use ring::{digest, hmac};
 
@@ -140,7 +142,7 @@ impl Engine {
         let engine = self.clone();
         shield(async move {
             let ended = end(engine.store().clone()).await;
-            engine.recall().forget();
+            engine.check_cached().forget();
             ended
         })
         .await
@@ -167,21 +169,21 @@ impl Engine {
 
     /// Returns the token of a secret that was presented in this way. A secret for another way is unknown.
     pub async fn token_recognise(&self, text: &str, shown: TokenKind) -> Result<TokenCheck, EngineError> {
-        self.recognise(&digest_of(text), shown).await
+        self.check_token(&digest_of(text), shown).await
     }
 
     /// Returns the same from the cache if possible, for read requests. Requests that change something always
     /// query the store.
     pub async fn token_recall(&self, text: &str, shown: TokenKind) -> Result<TokenCheck, EngineError> {
         let digest = digest_of(text);
-        match self.recall().find(&digest).filter(|token| token.kind.shown() == shown) {
+        match self.check_cached().find(&digest).filter(|token| token.kind.shown() == shown) {
             Some(token) => Ok(TokenCheck::Bearer(token)),
-            None => self.recognise(&digest, shown).await,
+            None => self.check_token(&digest, shown).await,
         }
     }
 
-    async fn recognise(&self, digest: &Digest, shown: TokenKind) -> Result<TokenCheck, EngineError> {
-        let turn = self.recall().turn();
+    async fn check_token(&self, digest: &Digest, shown: TokenKind) -> Result<TokenCheck, EngineError> {
+        let turn = self.check_cached().turn();
         let Some(kept) = self.token_of(digest, shown).await? else { return Ok(TokenCheck::Unknown) };
         match kept.token.state {
             TokenState::Valid => {}
@@ -194,9 +196,9 @@ impl Engine {
         if kept.use_due
             && let Err(error) = self.store().token_used(&kept.token.id).await
         {
-            tracing::warn!(error = %told(&error), token = %kept.token.id, "could not record the use of a token");
+            tracing::warn!(error = %error_chain(&error), token = %kept.token.id, "could not record the use of a token");
         }
-        self.recall().keep(turn, *digest, &kept);
+        self.check_cached().keep(turn, *digest, &kept);
         Ok(TokenCheck::Bearer(kept.token))
     }
 

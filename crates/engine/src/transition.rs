@@ -55,7 +55,7 @@ impl Engine {
         let judge = Box::new(move |snapshot: &_| decide(snapshot, command, &context));
         let began = Instant::now();
         let ttl = self.settings().lock_ttl;
-        let alone = self.store().plan_transact_alone(&child.id, &holder, ttl, judge);
+        let alone = self.store().plan_transact_locking(&child.id, &holder, ttl, judge);
         let committed = match alone.instrument(span.clone()).await {
             Ok(Acquired::Held(committed)) => Ok(committed),
             Ok(Acquired::Busy(lock)) => return Err(EngineError::LockHeld { lock }),

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use drydock_domain::{CHOICES_MAX, Choice, MergeStrategy, OnFailure, put_choice, tangle};
+use drydock_domain::{CHOICES_MAX, Choice, MergeStrategy, OnFailure, check_tree, put_choice};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -99,12 +99,12 @@ pub(crate) fn parse(text: &str) -> Result<StrategyDraft, String> {
 pub(crate) fn join(mut recorded: Vec<Choice>, drafted: Vec<Choice>) -> Result<Vec<Choice>, String> {
     // Without recorded choices, the error can name the position in the draft.
     if recorded.is_empty()
-        && let Some(tangle) = tangle(&drafted)
+        && let Some(tangle) = check_tree(&drafted)
     {
         return Err(wrong(&tangle.path(), &tangle.to_string()));
     }
     drafted.into_iter().for_each(|choice| put_choice(&mut recorded, choice));
-    if let Some(tangle) = tangle(&recorded) {
+    if let Some(tangle) = check_tree(&recorded) {
         return Err(wrong("choices", &tangle.to_string()));
     }
     if recorded.len() > CHOICES_MAX {

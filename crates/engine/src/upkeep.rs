@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use drydock_agent::{Landlock, SandboxMode, landlock};
-use drydock_domain::{Lock, LockScope, Plan, PlanId, State, told};
+use drydock_domain::{Lock, LockScope, Plan, PlanId, State, error_chain};
 use drydock_worktree::{Git, GitVersion, is_gone, make_folder};
 
 use crate::engine::Engine;
@@ -12,7 +12,7 @@ use crate::error::EngineError;
 use crate::hold::PlanLockGuard;
 use crate::look::{AgentSource, CHECKS, ConfiguredAgent};
 use crate::phase::{
-    KeptWork, OldRunDir, Rest, is_occupied, leftovers, occupy, remove_empty, remove_leftover,
+    KeptWork, OldRunDir, Rest, is_occupied, leftovers, lock_run_dir, remove_empty, remove_leftover,
 };
 use crate::sync::ProjectBackup;
 use crate::task;
@@ -93,7 +93,9 @@ impl Engine {
     pub async fn doctor(&self) -> Result<(Vec<HealthCheck>, i64), EngineError> {
         let git = match task::blocking(Git::find).await {
             Ok(git) => good("git", format!("git {}", git.version())),
-            Err(error) => bad("git", told(&error), &format!("install git {} or newer", GitVersion::MIN)),
+            Err(error) => {
+                bad("git", error_chain(&error), &format!("install git {} or newer", GitVersion::MIN))
+            }
         };
         let version = self.store().engine_version().await?;
         let store = good("store", format!("{version}, schema {}", self.store().schema_version()));
@@ -137,7 +139,7 @@ impl Engine {
         let mut missing = Vec::new();
         for project in &projects {
             if let Err(error) = self.repository(project).await {
-                missing.push(format!("{}: {}", project.name, told(&error)));
+                missing.push(format!("{}: {}", project.name, error_chain(&error)));
             }
         }
         Ok(match (projects.len(), missing.is_empty()) {
@@ -154,7 +156,7 @@ impl Engine {
 
     /// Removes run directories of plans that are over, after a checkpoint of their work, and the refs that
     /// were kept for joining their subplans.
-    pub async fn collect(&self, sweep: GcMode) -> Result<GcResult, EngineError> {
+    pub async fn gc(&self, sweep: GcMode) -> Result<GcResult, EngineError> {
         let worktrees = self.settings().worktrees.clone();
         let plans = task::blocking(move || plan_directories(worktrees))
             .await
@@ -199,7 +201,7 @@ impl Engine {
                 None => "its plan was never created".to_owned(),
             };
             if sweep == GcMode::Remove {
-                match self.hold(&id, "gc").await {
+                match self.lock_plan(&id, "gc").await {
                     Ok(hold) => hold.release().await,
                     // Another process took the lock meanwhile and will release it.
                     Err(EngineError::LockHeld { .. }) => continue,
@@ -247,7 +249,7 @@ impl Engine {
                 collected.removed.extend(swept.removed);
                 collected.kept.extend(swept.kept);
             }
-            Err(error) => collected.kept.push(keep(id.to_string(), told(&error))),
+            Err(error) => collected.kept.push(keep(id.to_string(), error_chain(&error))),
         }
         Ok(())
     }
@@ -261,7 +263,7 @@ impl Engine {
                 Some(lock) => lock,
                 None => return Ok(Held::NotNeeded),
             },
-            GcMode::Remove => match self.hold(plan, "gc").await {
+            GcMode::Remove => match self.lock_plan(plan, "gc").await {
                 Ok(hold) => return Ok(Held::Here(hold)),
                 Err(EngineError::LockHeld { lock }) => *lock,
                 Err(error) => return Err(error),
@@ -315,7 +317,7 @@ impl Engine {
                         );
                         swept.kept.push(GcKept { what, reason });
                     }
-                    Err(error) => swept.kept.push(GcKept { what, reason: told(&error) }),
+                    Err(error) => swept.kept.push(GcKept { what, reason: error_chain(&error) }),
                 }
             }
             remove_empty(&worktrees.join(id.as_str()))?;
@@ -323,7 +325,7 @@ impl Engine {
         })
         .await?;
         if !alerts.is_empty() {
-            self.note(hold, alerts).await?;
+            self.emit(hold, alerts).await?;
         }
         Ok(swept)
     }
@@ -347,7 +349,7 @@ fn abandoned(checks: &Path, sweep: GcMode) -> std::io::Result<Vec<GcRemoved>> {
         // A running check holds its directory.
         let held = match sweep {
             GcMode::Tell => is_occupied(&path)?,
-            GcMode::Remove => match occupy(&path) {
+            GcMode::Remove => match lock_run_dir(&path) {
                 Ok(_alive) => std::fs::remove_dir_all(&path).map(|()| false)?,
                 Err(_) => true,
             },

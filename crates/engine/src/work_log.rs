@@ -51,7 +51,7 @@ impl StartedRun {
                 tracing::info!(target: WORK, plan, phase, run, took_ms, now_in, state, "ended");
             }
             Err(error) => {
-                let error = drydock_domain::told(error);
+                let error = drydock_domain::error_chain(error);
                 tracing::warn!(target: WORK, plan, phase, run, took_ms, error, "ended without a result");
             }
         }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use drydock_domain::{Command, Effect, NextPhase, Obstacle, Refusal, Timestamp, told};
+use drydock_domain::{Command, Effect, NextPhase, Obstacle, Refusal, Timestamp, error_chain};
 use drydock_store::{ClaimRequest, EffectClaim};
 
 use crate::absent::cannot_open;
@@ -41,7 +41,7 @@ impl Engine {
             .collect();
         for worker in workers {
             if let Err(error) = worker.await {
-                tracing::error!(error = %told(&error), "a worker panicked");
+                tracing::error!(error = %error_chain(&error), "a worker panicked");
             }
         }
     }
@@ -53,7 +53,7 @@ impl Engine {
             if let Err(error) =
                 task::start("worker loop", async move { engine.work_alone(sweeps).await }).await
             {
-                tracing::error!(error = %told(&error), "a worker panicked and is restarted");
+                tracing::error!(error = %error_chain(&error), "a worker panicked and is restarted");
             }
         }
     }
@@ -79,7 +79,7 @@ impl Engine {
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(error = %told(&error), "could not query for work");
+                    tracing::warn!(error = %error_chain(&error), "could not query for work");
                     self.idle(&mut watch).await;
                 }
             }
@@ -110,17 +110,17 @@ impl Engine {
                 .unwrap_or_else(|failure| put_back_failed(&claim, &failure));
             return Err(error);
         }
-        let delay = match outlook(&error, claim.attempts) {
+        let delay = match after_failure(&error, claim.attempts) {
             AfterFailure::Later(delay) => delay,
             AfterFailure::Person => match self.hold_back(&claim, &error).await {
                 Ok(()) => return Ok(()),
                 Err(failure) => {
-                    tracing::warn!(plan = %claim.plan, error = %told(&failure), "could not ask a person");
+                    tracing::warn!(plan = %claim.plan, error = %error_chain(&failure), "could not ask a person");
                     back_off(claim.attempts)
                 }
             },
         };
-        tracing::info!(plan = %claim.plan, error = %told(&error), delay_s = delay.as_secs(), "not possible now; trying again later");
+        tracing::info!(plan = %claim.plan, error = %error_chain(&error), delay_s = delay.as_secs(), "not possible now; trying again later");
         self.put_back(&claim, delay).await;
         Ok(())
     }
@@ -134,7 +134,7 @@ impl Engine {
     /// Schedules subplans. If nothing can be done now, the effect is due again when a subplan changes or when
     /// the next attempt is due.
     async fn perform_tending(&self, claim: &EffectClaim) -> Result<(), EngineError> {
-        let delay = match self.tend(&claim.plan).await {
+        let delay = match self.schedule_subplans(&claim.plan).await {
             Ok(ScheduleOutcome::Moved) => return Ok(()),
             Ok(ScheduleOutcome::Rests(None)) => TEND_AGAIN_MAX,
             Ok(ScheduleOutcome::Rests(Some(at))) => until(at).min(TEND_AGAIN_MAX),
@@ -145,7 +145,7 @@ impl Engine {
                 return Err(error);
             }
             Err(error) => {
-                tracing::info!(plan = %claim.plan, error = %told(&error), "could not schedule subplans now");
+                tracing::info!(plan = %claim.plan, error = %error_chain(&error), "could not schedule subplans now");
                 back_off(claim.attempts)
             }
         };
@@ -154,7 +154,7 @@ impl Engine {
     }
 
     async fn advance_unasked(&self, claim: &EffectClaim, to: NextPhase) -> Result<(), EngineError> {
-        let hold = self.hold(&claim.plan, "start the next phase").await?;
+        let hold = self.lock_plan(&claim.plan, "start the next phase").await?;
         let done = self.advance_held(&hold, &claim.plan, to, None, &Caller::worker()).await;
         hold.release().await;
         done.map(drop)
@@ -162,7 +162,7 @@ impl Engine {
 
     /// Opens a gate that names the obstacle, so that the plan waits for a person instead of retrying forever.
     async fn hold_back(&self, claim: &EffectClaim, met: &EngineError) -> Result<(), EngineError> {
-        let hold = self.hold(&claim.plan, "ask a person").await?;
+        let hold = self.lock_plan(&claim.plan, "ask a person").await?;
         let done = self.issue(&hold, Command::HoldBack(obstacle(met)), WORKER).await;
         hold.release().await;
         done.map(drop)
@@ -170,14 +170,14 @@ impl Engine {
 }
 
 fn put_back_failed(claim: &EffectClaim, error: &EngineError) {
-    tracing::warn!(plan = %claim.plan, error = %told(error), "could not return work; its claim expires");
+    tracing::warn!(plan = %claim.plan, error = %error_chain(error), "could not return work; its claim expires");
 }
 
 /// Returns the obstacle for the question to a person.
 fn obstacle(met: &EngineError) -> Obstacle {
     match met {
         EngineError::Refused(Refusal::NothingChanged) => Obstacle::NothingChanged,
-        other => Obstacle::Obstacle(told(other)),
+        other => Obstacle::Obstacle(error_chain(other)),
     }
 }
 
@@ -187,7 +187,7 @@ enum AfterFailure {
     Person,
 }
 
-fn outlook(error: &EngineError, attempts: i64) -> AfterFailure {
+fn after_failure(error: &EngineError, attempts: i64) -> AfterFailure {
     match error {
         EngineError::LockHeld { .. } => AfterFailure::Later(BACK_OFF_FIRST),
         EngineError::Refused(Refusal::Blocked(_) | Refusal::NothingChanged) => AfterFailure::Person,

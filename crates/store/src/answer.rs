@@ -64,7 +64,7 @@ pub enum KeyState {
 impl Store {
     /// Claims a key for `ttl`, unless it is known. Also deletes the keys that have expired; a new key expires
     /// after `kept`.
-    pub fn answer_claim(
+    pub fn idempotency_claim(
         &self,
         request: IdempotentRequest,
         ttl: Duration,
@@ -75,7 +75,7 @@ impl Store {
     }
 
     /// Extends a claim, unless it is lost.
-    pub fn answer_renew(
+    pub fn idempotency_renew(
         &self,
         claim: &IdempotencyClaim,
         ttl: Duration,
@@ -87,7 +87,7 @@ impl Store {
     }
 
     /// Stores the response of a performed request.
-    pub fn answer_keep(
+    pub fn idempotency_keep(
         &self,
         claim: IdempotencyClaim,
         answer: StoredResponse,
@@ -101,13 +101,13 @@ impl Store {
     }
 
     /// Deletes the key of a request that changed nothing, so that it can be sent again.
-    pub fn answer_forget(&self, claim: IdempotencyClaim) -> BoxFuture<'_, Result<(), StoreError>> {
+    pub fn idempotency_forget(&self, claim: IdempotencyClaim) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = "DELETE FROM answers WHERE key = $1 AND claimed_by = $2 AND status IS NULL";
         self.settle(Statement::new(sql, [claim.key.into(), claim.owner.into()]))
     }
 
     /// Releases a claim without a response: it is unknown whether the request was performed.
-    pub fn answer_abandon(&self, claim: IdempotencyClaim) -> BoxFuture<'_, Result<(), StoreError>> {
+    pub fn idempotency_abandon(&self, claim: IdempotencyClaim) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql =
             "UPDATE answers SET claimed_until = 0 WHERE key = $1 AND claimed_by = $2 AND status IS NULL";
         self.settle(Statement::new(sql, [claim.key.into(), claim.owner.into()]))

@@ -11,7 +11,7 @@ use drydock_domain::{
 use crate::event::{EventSubject, append};
 use crate::find::{PrefixMatch, by_prefix};
 use crate::lease::LeaseKey;
-use crate::plan::{LeasedPlan, claim, shared};
+use crate::plan::{LeasedPlan, check_lease, shared};
 use crate::tx::{BoxFuture, Tx, TxOutcome};
 use crate::value::{Row, Statement, Value};
 use crate::{CommitError, PlanLease, RecordError, Store, StoreError};
@@ -97,7 +97,7 @@ async fn open(
 ) -> Result<TxOutcome<Result<ChangesetHandle, CommitError>>, StoreError> {
     let refuse = |error| Ok(TxOutcome::Undo(Err(error)));
     let (plan, grip) = (handle.plan.clone(), std::slice::from_ref(&handle.grip));
-    let Some(claimed) = claim(tx, &plan, grip).await? else {
+    let Some(claimed) = check_lease(tx, &plan, grip).await? else {
         return refuse(CommitError::LeaseLost { plan, fence: handle.grip.fence });
     };
     let Some(snapshot) = claimed.snapshot else { return refuse(CommitError::PlanMissing(plan)) };
@@ -171,7 +171,7 @@ async fn seal(
     handle: ChangesetHandle,
 ) -> Result<TxOutcome<Result<i64, RecordError>>, StoreError> {
     let ChangesetHandle { id, plan, grip } = handle;
-    let claimed = claim(tx, &plan, std::slice::from_ref(&grip)).await?;
+    let claimed = check_lease(tx, &plan, std::slice::from_ref(&grip)).await?;
     let Some(LeasedPlan { snapshot: Some(snapshot), open }) = claimed else {
         return Ok(TxOutcome::Undo(Err(RecordError::LeaseLost { id })));
     };

@@ -221,7 +221,7 @@ fn plan_problem(row: &crate::value::Row) -> Result<Option<String>, StoreError> {
     if asked != open {
         return Ok(Some(format!("{}: it waits for {asked:?}, but the open decision is {open:?}", plan.id)));
     }
-    let due = drydock_domain::due(&plan);
+    let due = drydock_domain::next_effect(&plan);
     let stored = row.text_or_null(9)?.map(|text| crate::plan::row::parse("outbox", plan.id.as_str(), text));
     match stored.transpose() {
         Ok(stored) if stored == due => Ok(None),

@@ -251,14 +251,14 @@ const ACQUIRE: &str = "
 
 async fn acquire(tx: &mut Tx<'_>, wanted: LockRequest) -> Result<TxOutcome<Acquired<LeaseKey>>, StoreError> {
     tx.quiet();
-    Ok(match seize(tx, &wanted, BatchEnd::Commit).await? {
+    Ok(match acquire_in_tx(tx, &wanted, BatchEnd::Commit).await? {
         held @ Acquired::Held(_) => TxOutcome::Keep(held),
         busy @ Acquired::Busy(_) => TxOutcome::Undo(busy),
     })
 }
 
 /// Acquires a lock in a transaction. `ending` states whether more statements follow.
-pub(crate) async fn seize(
+pub(crate) async fn acquire_in_tx(
     tx: &mut Tx<'_>,
     wanted: &LockRequest,
     ending: BatchEnd,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -23,7 +23,7 @@ impl Notifier {
         Self { rung: Arc::new(watch::Sender::new(0)) }
     }
 
-    pub(crate) fn ring(&self) {
+    pub(crate) fn notify(&self) {
         self.rung.send_modify(|count| *count = count.wrapping_add(1));
     }
 
@@ -78,6 +78,6 @@ impl Watch {
 
 fn notice(store: &StoreInner) {
     if let Err(error) = store.notice() {
-        tracing::warn!(error = %told(&error), "could not poll for changes of other processes");
+        tracing::warn!(error = %error_chain(&error), "could not poll for changes of other processes");
     }
 }

@@ -15,7 +15,7 @@ use crate::patience::CaptureTerms;
 use crate::repository::{Repository, commit_at};
 use crate::run::{GitContext, LIMIT_FILES, Output};
 use crate::submodule::short_line;
-use crate::worktrees::{Worktree, is_half_made, past_half_made, resolved};
+use crate::worktrees::{Worktree, is_half_made, resolved, retry_past_partial_record};
 
 /// File in a worktree's git directory that names the branch the worktree was created for.
 const BRANCH_FILE: &str = "drydock-branch";
@@ -151,7 +151,7 @@ impl Repository {
         // The user's sparse checkout must not hide files from an agent.
         let sparse = [("core.sparseCheckout".to_owned(), "false".to_owned())];
         let guard = self.place().guard()?;
-        past_half_made(self.common_dir(), || {
+        retry_past_partial_record(self.common_dir(), || {
             let call = self.place().call(attempt).settings(&guard).settings(&sparse);
             // The worktree is locked so that `git worktree prune` keeps its record even where the directory
             // is not visible (BUG-6).

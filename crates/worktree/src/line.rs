@@ -83,7 +83,12 @@ impl Repository {
 
     /// Returns true if `tip` or one of its ancestors is not in `known` and does not have this line in its
     /// message.
-    pub fn others_wrote(&self, known: &[CommitId], tip: &CommitId, mark: &str) -> Result<bool, GitError> {
+    pub fn has_foreign_commits(
+        &self,
+        known: &[CommitId],
+        tip: &CommitId,
+        mark: &str,
+    ) -> Result<bool, GitError> {
         let attempt = format!("find the authors of the commits of {tip}");
         let call = self.call(attempt.as_str()).args(["rev-list", "--max-count=1"]);
         let call = call.args(["--invert-grep", "--fixed-strings"]).arg(format!("--grep={mark}"));

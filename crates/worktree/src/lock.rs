@@ -18,7 +18,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, TryLockError as M
 use std::thread;
 use std::time::{Duration, Instant};
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 
 use crate::error::GitError;
 use crate::holder::{self, HolderWatch, LockHolder, Terms};
@@ -50,7 +50,7 @@ impl Drop for RepositoryLock<'_> {
         // has a copy of the descriptor until it calls exec.
         let released = self.file.set_len(0).and_then(|()| self.file.unlock());
         if let Err(error) = released {
-            tracing::warn!(error = %told(&error), "could not release the repository's lock");
+            tracing::warn!(error = %error_chain(&error), "could not release the repository's lock");
         }
     }
 }
@@ -122,7 +122,7 @@ fn clear_marks(git_dir: &Path) {
     let entries = fs::read_dir(git_dir).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(MARK_PREFIX)) {
         if let Err(error) = fs::remove_file(entry.path()) {
-            tracing::debug!(mark = %entry.path().display(), error = %told(&error), "could not remove the marker file of a killed process");
+            tracing::debug!(mark = %entry.path().display(), error = %error_chain(&error), "could not remove the marker file of a killed process");
         }
     }
 }

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 
 use crate::crash;
 use crate::error::GitError;
@@ -367,7 +367,7 @@ impl Repository {
         }
         Ok(match call.run() {
             Ok(output) => output.stderr,
-            Err(error) => told(&error),
+            Err(error) => error_chain(&error),
         })
     }
 
@@ -389,7 +389,7 @@ impl Repository {
         let text = match call.run() {
             Ok(output) => output.text(&attempt)?,
             Err(error @ GitError::UnknownOption { .. }) => return Err(error),
-            Err(error) => return Ok(Err(told(&error))),
+            Err(error) => return Ok(Err(error_chain(&error))),
         };
         let read = |line: &str| {
             let (id, name) = line.split_once('\t')?;
@@ -406,7 +406,7 @@ impl Repository {
         let output = match output {
             Ok(output) => output,
             Err(error @ (GitError::UnknownOption { .. } | GitError::BadName { .. })) => return Err(error),
-            Err(error) => return Ok(RefReply::Nothing(told(&error))),
+            Err(error) => return Ok(RefReply::Nothing(error_chain(&error))),
         };
         let answer = String::from_utf8_lossy(&output.stdout).into_owned();
         Ok(match verdict_of(&answer, &output.stderr, full) {

@@ -18,7 +18,7 @@ use crate::name;
 use crate::patience::{CaptureBounds, CaptureTerms, StopSignal};
 use crate::remote_land::Remotes;
 use crate::run::{GitCall, GitContext, path_text};
-use crate::worktrees::past_half_made;
+use crate::worktrees::retry_past_partial_record;
 
 /// An open repository; clones share it.
 #[derive(Clone)]
@@ -353,7 +353,7 @@ fn find_root(git: &Git, folder: &Path, seen: &RepositoryProbe) -> Result<GitCont
     };
     let here = seen.in_work_tree && seen.git_dir == seen.common_dir;
     if !here {
-        let output = past_half_made(&seen.common_dir, || {
+        let output = retry_past_partial_record(&seen.common_dir, || {
             GitCall::new(git, folder, attempt).args(["worktree", "list", "--porcelain", "-z"]).run()
         })?;
         let mut main = output.fields().take_while(|field| !field.is_empty());

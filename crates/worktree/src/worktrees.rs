@@ -5,7 +5,7 @@
 //!
 //! Git writes such a record file by file. A git call that reads all worktrees while one is being created, or
 //! after a crash in between, fails on a `commondir` that is still empty. This includes `fetch`, which cannot
-//! wait for the repository lock. `past_half_made` completes the record and retries.
+//! wait for the repository lock. `retry_past_partial_record` completes the record and retries.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -82,7 +82,7 @@ impl Repository {
 
     /// Returns all worktrees as listed by git.
     fn worktrees_listed(&self) -> Result<Vec<Worktree>, GitError> {
-        let output = past_half_made(self.common_dir(), || {
+        let output = retry_past_partial_record(self.common_dir(), || {
             let call = self.place().call_without_files("list the worktrees");
             call.args(["worktree", "list", "--porcelain", "-z"]).run()
         })?;
@@ -176,7 +176,7 @@ impl Repository {
 }
 
 /// Makes a call that reads the records of all worktrees, and retries if one of them was incomplete.
-pub(crate) fn past_half_made<T>(
+pub(crate) fn retry_past_partial_record<T>(
     common_dir: &Path,
     call: impl Fn() -> Result<T, GitError>,
 ) -> Result<T, GitError> {

@@ -68,7 +68,7 @@ pub(crate) fn logs_tell_causes(tree: &Tree) -> Vec<Finding> {
             Finding::new(
                 path,
                 line_at(code, at),
-                "the causes of the error are lost; write `error = %told(&error)`",
+                "the causes of the error are lost; write `error = %error_chain(&error)`",
             )
         }));
     }
@@ -103,7 +103,7 @@ mod tests {
             assert_eq!(lines(logs_tell_causes, "crates/a/src/x.rs", &line), [1], "{bare}");
             assert_eq!(lines(logs_tell_causes, "crates/a/tests/x.rs", &line), NONE, "{bare}");
         }
-        let whole = "fn f() { warn!(error = %told(&error), \"could not\"); }";
+        let whole = "fn f() { warn!(error = %error_chain(&error), \"could not\"); }";
         assert_eq!(lines(logs_tell_causes, "crates/a/src/x.rs", whole), NONE);
     }
 

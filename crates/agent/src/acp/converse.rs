@@ -365,7 +365,7 @@ async fn dialogue(
         () = stop.cancelled() => return Ok(DialogEnd::Cancelled),
     };
     let (session, words) = match opened {
-        Ok(OpenedSession::New(session)) => (session, prompt::words(with.task)),
+        Ok(OpenedSession::New(session)) => (session, prompt::prompt_text(with.task)),
         Ok(OpenedSession::Loaded(session)) => (session, prompt::words_again(with.task)),
         Ok(OpenedSession::Silent(what)) => return Ok(silent(what)),
         Err(error) if error.code == ErrorCode::AUTH_REQUIRED => {

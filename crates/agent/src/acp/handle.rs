@@ -63,13 +63,13 @@ impl Host {
                     self.output.say(&line, begins).await;
                 }
                 let label = around(&activity);
-                self.output.tell(Signal::Activity(activity)).await;
+                self.output.send(Signal::Activity(activity)).await;
                 if let Some(label) = label {
                     // The agent does not wait for us, so waiting here would only delay its next updates.
-                    self.output.tell(Signal::Keep { label, reply: Reply::new().0 }).await;
+                    self.output.send(Signal::Keep { label, reply: Reply::new().0 }).await;
                 }
             }
-            UpdateOutcome::Used { more, session } => self.output.tell(Signal::Used { more, session }).await,
+            UpdateOutcome::Used { more, session } => self.output.send(Signal::Used { more, session }).await,
             UpdateOutcome::Nothing => {}
         }
     }
@@ -83,7 +83,7 @@ impl Host {
     pub(super) async fn used(&self, total_tokens: u64) {
         let told = self.story().tokens(total_tokens);
         if let UpdateOutcome::Used { more, session } = told {
-            self.output.tell(Signal::Used { more, session }).await;
+            self.output.send(Signal::Used { more, session }).await;
         }
     }
 
@@ -151,7 +151,7 @@ impl Host {
         let answer = if rule == PermissionPolicy::Allow && !allowed { "cancelled" } else { answer };
         let before = label("before", asked.kind, &asked.title);
         let activity = Activity::Permission { title: asked.title, kind: asked.kind, answer };
-        self.output.tell(Signal::Activity(activity)).await;
+        self.output.send(Signal::Activity(activity)).await;
         if allowed && writes(asked.kind) {
             self.keep(before).await;
         }
@@ -166,8 +166,8 @@ impl Host {
 
     async fn put_to_a_person(&self, asked: PermissionQuestion) {
         let activity = Activity::Permission { title: asked.title.clone(), kind: asked.kind, answer: "asked" };
-        self.output.tell(Signal::Activity(activity)).await;
-        self.output.tell(Signal::Permission(asked.asked())).await;
+        self.output.send(Signal::Activity(activity)).await;
+        self.output.send(Signal::Permission(asked.asked())).await;
         self.stop.cancelled().await;
     }
 }

@@ -15,4 +15,4 @@ mod update;
 pub(crate) use converse::{AcpResult, AcpRun, Goal, converse};
 pub use files::read_below;
 pub(crate) use permission::Permissions;
-pub(crate) use prompt::words;
+pub(crate) use prompt::prompt_text;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::task::{AgentTask, Proposal};
 
 /// Returns a task as text. Empty parts are left out.
-pub(crate) fn words(task: &AgentTask) -> String {
+pub(crate) fn prompt_text(task: &AgentTask) -> String {
     let mut text = format!("{}\n", task.task.trim());
     let mut part = |heading: &str, lines: &[String]| {
         if !lines.is_empty() {
@@ -49,7 +49,7 @@ pub(crate) fn words_again(task: &AgentTask) -> String {
         "You have worked on this before; continue now. The directory may be a different one, and your \
          earlier changes may not be in it: check before you rely on them. The task, with all feedback \
          since then:\n\n{}",
-        words(task)
+        prompt_text(task)
     )
 }
 
@@ -62,7 +62,7 @@ fn choice(choice: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::words;
+    use super::prompt_text;
     use crate::task::AgentTask;
     use std::collections::BTreeMap;
 
@@ -85,7 +85,7 @@ mod tests {
             permitted: Default::default(),
             proposal: None,
         };
-        let said = words(&task);
+        let said = prompt_text(&task);
         for part in
             ["Fix the door\n", "- it opens", "- small: ", "- Which hinge? steel", "- the hinge too", "/w"]
         {
@@ -94,8 +94,10 @@ mod tests {
         assert!(!said.contains("strategy.json"));
         task.feedback.clear();
         task.phase = "strategize".into();
-        assert!(!words(&task).contains("earlier attempts") && words(&task).contains("strategy.json"));
+        assert!(
+            !prompt_text(&task).contains("earlier attempts") && prompt_text(&task).contains("strategy.json")
+        );
         task.proposal = Some(crate::task::Proposal { version: 2, commit: "def".into() });
-        assert!(words(&task).contains(r#""version":2,"#));
+        assert!(prompt_text(&task).contains(r#""version":2,"#));
     }
 }

@@ -85,6 +85,6 @@ pub(super) async fn open(
 async fn tell(host: &Host, session: &SessionId, begun: Option<String>, told: SessionUsage) {
     let id = session.to_string();
     if id.len() <= SESSION_BYTES_MAX {
-        host.output.tell(Signal::Session { id, begun, told }).await;
+        host.output.send(Signal::Session { id, begun, told }).await;
     }
 }

@@ -51,7 +51,7 @@ const UNUSABLE: u8 = 125;
 ///
 /// The binary's `main` calls this for the hidden subcommand before anything else, and exits with the returned
 /// code: the program's exit code, or 128 plus the number of the signal that ended it.
-pub fn keep(argv: Vec<OsString>) -> ExitCode {
+pub fn run_keeper(argv: Vec<OsString>) -> ExitCode {
     match life(&argv) {
         Ok(code) => code,
         Err(error) => {

@@ -8,5 +8,5 @@ pub(crate) mod processes;
 pub(crate) mod wire;
 
 pub(crate) use keep::SWEEP_PATIENCE;
-pub use keep::keep;
+pub use keep::run_keeper;
 pub use orphans::{adopt_orphans, reap_orphans};

@@ -31,7 +31,7 @@ pub fn adopt_orphans() -> io::Result<()> {
 }
 
 /// Starts a keeper under the lock, so that a concurrent scan for orphans cannot mistake it for one.
-pub(crate) fn enrolled(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
+pub(crate) fn spawn_registered(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
     let mut keepers = keepers();
     let keeper = spawn()?;
     keepers.extend(keeper.id().map(u32::cast_signed));
@@ -51,7 +51,7 @@ pub(crate) fn kill_orphans() -> io::Result<usize> {
     if !ADOPTING.load(Ordering::Acquire) {
         return Ok(0);
     }
-    processes::kill_strange_children(&keepers())
+    processes::kill_unknown_children(&keepers())
 }
 
 /// Reaps every child of this process that has ended and is neither a keeper nor one of `registered`, and

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use rustix::io::Errno;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpid};
@@ -34,7 +34,7 @@ pub(crate) fn kill_descendants() -> io::Result<Vec<i32>> {
 
 /// Sends SIGKILL to every child of this process in another session that is not in `known`, and to all its
 /// descendants. Returns how many were alive. Children that have ended are reaped, because nothing else does.
-pub(crate) fn kill_strange_children(known: &[i32]) -> io::Result<usize> {
+pub(crate) fn kill_unknown_children(known: &[i32]) -> io::Result<usize> {
     let processes = all()?;
     let own = own(&processes)?;
     let strange = processes.iter().filter(|process| {
@@ -109,7 +109,7 @@ pub(crate) fn living_descendants(most: u64) -> io::Result<Vec<i32>> {
         match children(parent) {
             Ok(children) => parents.extend(children.into_iter().filter(|child| found.insert(*child))),
             Err(error) if parent == own => {
-                tracing::trace!(error = %told(&error), "the kernel does not list children");
+                tracing::trace!(error = %error_chain(&error), "the kernel does not list children");
                 let alive = descendants(&all()?, own).into_iter().filter(|process| !process.zombie);
                 return Ok(alive.map(|process| process.pid).collect());
             }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde::{Deserialize, Serialize};
@@ -112,12 +112,12 @@ impl RunSocket {
                 accepted = self.listener.accept(), if guests.len() < GUESTS_MAX => match accepted {
                     Ok((guest, _)) => guests.push(self.hear(guest, output)),
                     Err(error) => {
-                        tracing::warn!(error = %told(&error), "could not accept the connection of an MCP server");
+                        tracing::warn!(error = %error_chain(&error), "could not accept the connection of an MCP server");
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 },
                 Some(ended) = guests.next() => if let Err(error) = ended {
-                    tracing::debug!(error = %told(&error), "an MCP server disconnected during a call");
+                    tracing::debug!(error = %error_chain(&error), "an MCP server disconnected during a call");
                 },
             }
         }
@@ -201,7 +201,7 @@ fn dealt(dealt: SignalOutcome) -> McpReply {
 impl Drop for RunSocket {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_file(&self.path) {
-            tracing::debug!(error = %told(&error), path = %self.path.display(), "the socket of a run was already removed");
+            tracing::debug!(error = %error_chain(&error), path = %self.path.display(), "the socket of a run was already removed");
         }
     }
 }

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use drydock_agent::{RunDirs, Runner, Sandbox, SandboxMode, adopt_orphans, keep, serve_mcp};
+use drydock_agent::{RunDirs, Runner, Sandbox, SandboxMode, adopt_orphans, run_keeper, serve_mcp};
 use tokio_util::sync::CancellationToken;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next().as_ref().and_then(|word| word.to_str()) {
-        Some("__keep") => keep(arguments.skip(1).collect()),
+        Some("__keep") => run_keeper(arguments.skip(1).collect()),
         Some("mcp") => mcp(),
         Some("run") => run(arguments.collect(), Sandbox::default()),
         Some("run-free") => run(arguments.collect(), Sandbox::default().with_mode(SandboxMode::Off)),

@@ -22,7 +22,7 @@ pub fn create(new: CreatePlan, context: &Context) -> Transition {
 /// Like [`create`], with an alert in the same commit.
 pub fn create_alerting(new: CreatePlan, alert: Option<String>, context: &Context) -> Transition {
     let asks = new.spec.profile.asks_before(Phase::Strategize);
-    let mut plan = fresh(new, context);
+    let mut plan = new_plan(new, context);
     plan.gate = asks.then(|| context.fresh_decision.clone());
     let (task, question) = (plan.spec.task.clone(), Question::gate(Phase::Strategize, &plan.spec));
     let mut draft = TransitionBuilder::of(plan, context).event(Event::Created { task });
@@ -36,7 +36,7 @@ pub fn create_alerting(new: CreatePlan, alert: Option<String>, context: &Context
 }
 
 /// Returns a new plan without decisions and without runs.
-pub(crate) fn fresh(new: CreatePlan, context: &Context) -> Plan {
+pub(crate) fn new_plan(new: CreatePlan, context: &Context) -> Plan {
     Plan {
         root: new.id.clone(),
         id: new.id,
@@ -205,13 +205,13 @@ pub(super) fn adopt(
 }
 
 /// Opens a gate before the next automatic step; the stage stays the same.
-pub(super) fn hold_back(snapshot: &StoredPlan, met: Obstacle, context: &Context) -> Result<Decided, Refusal> {
+pub(super) fn ask_first(snapshot: &StoredPlan, met: Obstacle, context: &Context) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     if plan.gate.is_some() {
         return Ok(Decided::Already);
     }
     if met == Obstacle::StoppedAbove {
-        return step_back(snapshot, context);
+        return yield_turn(snapshot, context);
     }
     let next = match (&plan.stage, plan.stage.state()) {
         (stage, State::Queued) => stage.phase(),
@@ -239,7 +239,7 @@ pub(super) fn hold_back(snapshot: &StoredPlan, met: Obstacle, context: &Context)
 }
 
 /// A subplan with a turn that is not running → waits for its turn again, because its parent was stopped.
-fn step_back(snapshot: &StoredPlan, context: &Context) -> Result<Decided, Refusal> {
+fn yield_turn(snapshot: &StoredPlan, context: &Context) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     let Some(place) = plan.place.as_ref().filter(|_| plan.awaits_turn()) else {
         return Err(wrong_stage(snapshot, "hold back"));

@@ -2,7 +2,7 @@
 //! so are the answer and its effect (S4.5, S4.9).
 
 use super::begin::undecided;
-use super::fan::wind_up;
+use super::fan::cancel_all;
 use super::finish::{errored, waiting};
 use super::route::wrong_stage;
 use crate::outcome::{Decided, TransitionBuilder};
@@ -198,8 +198,8 @@ pub(super) fn roll_back(
     draft.plan.head_commit = None;
     draft.plan.head_run = None;
     draft.plan.reexamines = false;
-    draft.plan.take_up(commit.clone(), RestartReason::RollBack);
-    let mut draft = wind_up(draft, "its parent plan was rolled back");
+    draft.plan.restart_from(commit.clone(), RestartReason::RollBack);
+    let mut draft = cancel_all(draft, "its parent plan was rolled back");
     // The work no longer starts from the results of the subplans.
     draft.plan.fanout = None;
     Ok(draft.enter(Phase::Execute.queued()).event(Event::RolledBack { commit }).done())
@@ -216,7 +216,7 @@ pub(super) fn start_judging(
         Some(_) => Event::Retried,
         None => Event::Resumed,
     };
-    draft.plan.take_up(commit, why);
+    draft.plan.restart_from(commit, why);
     draft.plan.replaces = replaces;
     draft.plan.reexamines = true;
     draft.stage(Common::Queued).event(event).done()
@@ -238,7 +238,7 @@ pub(super) fn start_from(
     };
     // The answer determines where the next run starts.
     draft.plan.clear_interruption();
-    draft.plan.take_up(commit, why);
+    draft.plan.restart_from(commit, why);
     draft.plan.replaces = replaces;
     let draft = match snapshot.plan.stage.phase() {
         Phase::Apply if !judged => {

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::finish::{errored, waiting};
 use super::route::wrong_stage;
 use crate::outcome::{Decided, TransitionBuilder};
-use crate::subplan::{born, handed_on};
+use crate::subplan::{handed_on, new_child};
 use crate::{
     CallSubplan, Complete, ConflictResolution, Context, ErrorClass, Event, Failure, FailureRecord, Fanout,
     OnFailure, OptionEffect, Phase, PlanId, Progress, Question, Refusal, ResourceUsage, RestartReason,
@@ -30,20 +30,20 @@ pub(super) fn spawn(
         piece.child = Some(child.id.clone());
         let piece = piece.clone();
         let details = json!({ "name": piece.name, "plan": child.id, "after": piece.after });
-        let child = born(&snapshot.plan, &piece, child, context);
+        let child = new_child(&snapshot.plan, &piece, child, context);
         let handed = handed_on(snapshot.plan.budget, &child.0);
         if !snapshot.plan.budget.is_unlimited() {
             draft.plan.spent = draft.plan.spent.plus(handed);
             draft.plan.handed.insert(child.0.id.clone(), handed);
         }
-        draft = draft.bear(child).event(Event::Subplan { what: "spawned", details });
+        draft = draft.add_child(child).event(Event::Subplan { what: "spawned", details });
     }
     Ok(draft.done())
 }
 
 /// Records updates of subplans and their effect: a question, a failure, or that the joined work can be
 /// checked.
-pub(super) fn tend(
+pub(super) fn record_subplans(
     snapshot: &StoredPlan,
     news: Vec<SubplanUpdate>,
     context: &Context,
@@ -58,7 +58,7 @@ pub(super) fn tend(
             SubplanUpdate::Cancelled { piece, reason } => {
                 let fate = SubplanStatus::Cancelled { reason: reason.clone() };
                 let text = format!("subplan {} was cancelled: {reason}", name(&draft, piece));
-                lose(draft, piece, fate, &text)
+                fail_subplan(draft, piece, fate, &text)
             }
             SubplanUpdate::Ready { piece } => settle_piece(draft, piece, SubplanStatus::Ready, json!({})),
             SubplanUpdate::Joined { piece, commit } => joined(draft, piece, commit),
@@ -70,7 +70,7 @@ pub(super) fn tend(
             }
         };
     }
-    Ok(verdict(draft, context).done())
+    Ok(conclude(draft, context).done())
 }
 
 /// Removes child plans from the list of plans to cancel, once they have ended.
@@ -89,7 +89,7 @@ pub(super) fn wound_up(
     for (child, used) in ended {
         draft = give_back(draft, child, *used);
     }
-    Ok(verdict(draft, context).done())
+    Ok(conclude(draft, context).done())
 }
 
 /// Returns the budget share of an ended subplan to its parent and counts its actual usage instead, which may
@@ -122,7 +122,7 @@ pub(super) fn call(snapshot: &StoredPlan, call: CallSubplan, context: &Context) 
         draft.plan.take_up = None;
         draft.plan.called_from = call.from.clone();
         if let Some(marked) = call.from {
-            draft.plan.take_up(marked, RestartReason::Conflict);
+            draft.plan.restart_from(marked, RestartReason::Conflict);
         }
     }
     let details = json!({ "base": draft.plan.base_commit });
@@ -153,7 +153,7 @@ pub(super) fn join(snapshot: &StoredPlan, commit: String, context: &Context) -> 
 
 /// Cancels the remaining subplans, because the plan is cancelled, starts over, or continues from another
 /// commit.
-pub(super) fn wind_up<'a>(draft: TransitionBuilder<'a>, reason: &str) -> TransitionBuilder<'a> {
+pub(super) fn cancel_all<'a>(draft: TransitionBuilder<'a>, reason: &str) -> TransitionBuilder<'a> {
     let mut draft = wind_up_subplans(draft, reason);
     // Subplans that were already marked for cancellation, and wait for an answer, end with the plan.
     if draft.is_ended_by_person() {
@@ -202,7 +202,7 @@ pub(super) fn settle_conflict<'a>(
         }
         ConflictResolution::Drop { piece } => {
             let text = format!("subplan {piece} was dropped");
-            lose(draft, index, SubplanStatus::Dropped, &text)
+            fail_subplan(draft, index, SubplanStatus::Dropped, &text)
         }
         ConflictResolution::Hand { by, .. } => {
             fanout.pieces[index].fate = SubplanStatus::Handed { to: by.name.clone() };
@@ -251,7 +251,7 @@ pub(super) fn drop_lost<'a>(mut draft: TransitionBuilder<'a>, context: &Context)
         }
     }
     draft.wind(ended);
-    verdict(draft, context)
+    conclude(draft, context)
 }
 
 /// Refuses a command on subplans that the plan's stage does not allow.
@@ -354,7 +354,7 @@ fn failed<'a>(
     }
     let text = format!("subplan {} failed", name(&draft, index));
     let draft = settle_piece(draft, index, SubplanStatus::Failed, details);
-    losing(draft, index, &text)
+    cancel_dependents(draft, index, &text)
 }
 
 /// Emits the event that a subplan failed and will be retried.
@@ -370,7 +370,7 @@ fn retried<'a>(
 }
 
 /// Records that a subplan ended without a result, and the effect on the others.
-fn lose<'a>(
+fn fail_subplan<'a>(
     draft: TransitionBuilder<'a>,
     index: usize,
     fate: SubplanStatus,
@@ -379,11 +379,15 @@ fn lose<'a>(
     let mut draft = settle_piece(draft, index, fate, json!({ "reason": text }));
     let child = piece_mut(&mut draft, index).and_then(|piece| piece.child.clone());
     draft.wind(child);
-    losing(draft, index, text)
+    cancel_dependents(draft, index, text)
 }
 
 /// Cancels the subplans that wait for a failed one, or all open subplans under `fail_fast`.
-fn losing<'a>(mut draft: TransitionBuilder<'a>, index: usize, text: &str) -> TransitionBuilder<'a> {
+fn cancel_dependents<'a>(
+    mut draft: TransitionBuilder<'a>,
+    index: usize,
+    text: &str,
+) -> TransitionBuilder<'a> {
     let Some(fanout) = &draft.plan.fanout else { return draft };
     let mut ended = fanout.dependents(index);
     let dropped = fanout.pieces[index].fate == SubplanStatus::Dropped;
@@ -409,12 +413,12 @@ fn losing<'a>(mut draft: TransitionBuilder<'a>, index: usize, text: &str) -> Tra
         );
         draft.wind(child);
     }
-    draft.plan.fanout.iter_mut().for_each(unhand);
+    draft.plan.fanout.iter_mut().for_each(fail_unresolved);
     draft
 }
 
 /// Fails a subplan whose conflict was given to a resolving subplan that failed.
-fn unhand(fanout: &mut Fanout) {
+fn fail_unresolved(fanout: &mut Fanout) {
     for index in 0..fanout.pieces.len() {
         let SubplanStatus::Handed { to } = &fanout.pieces[index].fate else { continue };
         let resolver = fanout.position(to).map(|at| &fanout.pieces[at].fate);
@@ -432,12 +436,12 @@ fn unhand(fanout: &mut Fanout) {
 }
 
 /// Determines the effect of all subplans' ends on the plan, once none is open.
-fn verdict<'a>(mut draft: TransitionBuilder<'a>, context: &Context) -> TransitionBuilder<'a> {
+fn conclude<'a>(mut draft: TransitionBuilder<'a>, context: &Context) -> TransitionBuilder<'a> {
     let waits = draft.plan.stage.state() == State::Queued && draft.plan.winding.is_empty();
     let Some(fanout) = draft.plan.fanout.as_ref().filter(|fanout| waits && !fanout.is_open()) else {
         return draft;
     };
-    if fanout.lost().next().is_some() {
+    if fanout.failed_subplans().next().is_some() {
         let question = Question::subplans_lost(fanout, &draft.plan);
         let failure = Failure::new(ErrorClass::SubplanFailed, fanout.lost_text());
         return errored(draft, failure, Some(question), context);
@@ -447,7 +451,7 @@ fn verdict<'a>(mut draft: TransitionBuilder<'a>, context: &Context) -> Transitio
         draft.plan.work_from = None;
         draft.plan.take_up = None;
         if let Some(head) = head {
-            draft.plan.take_up(head, RestartReason::Subplans);
+            draft.plan.restart_from(head, RestartReason::Subplans);
         }
     }
     draft

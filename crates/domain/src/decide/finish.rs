@@ -218,7 +218,7 @@ pub(super) fn take_over(
     // A landing restarts from its intent and its target, not from a checkpoint.
     if let (Phase::Strategize | Phase::Execute, Some(run)) = (phase, draft.plan.run.clone()) {
         if let Some(restart) = remains.restart() {
-            draft.plan.take_up(restart.commit.clone(), RestartReason::Interrupted);
+            draft.plan.restart_from(restart.commit.clone(), RestartReason::Interrupted);
         }
         let earlier = draft.plan.interruption.take();
         draft.plan.interruption = Some(InterruptedRun::after(earlier.as_ref(), run, cause, remains));

@@ -21,7 +21,7 @@ pub(super) fn start_over(snapshot: &StoredPlan, context: &Context) -> Result<Dec
     }
     failed(snapshot, "start over")?;
     let mut draft = TransitionBuilder::after(snapshot, context);
-    draft.plan.take_up(snapshot.plan.began_at().to_owned(), RestartReason::StartOver);
+    draft.plan.restart_from(snapshot.plan.began_at().to_owned(), RestartReason::StartOver);
     draft.plan.reexamines = false;
     Ok(draft.stage(Common::Queued).event(Event::StartedOver).done())
 }
@@ -37,7 +37,7 @@ pub(super) fn accept(snapshot: &StoredPlan, context: &Context) -> Result<Decided
         return Err(wrong_stage(snapshot, "accept"));
     };
     let mut draft = TransitionBuilder::after(snapshot, context);
-    draft.plan.take_up(commit.clone(), RestartReason::Accepted);
+    draft.plan.restart_from(commit.clone(), RestartReason::Accepted);
     draft.plan.reexamines = true;
     Ok(draft.stage(Common::Queued).event(Event::Accepted { commit }).done())
 }

@@ -27,14 +27,14 @@ pub(super) fn intend(
 }
 
 /// Drops an intent whose landing did not happen.
-pub(super) fn forgo(snapshot: &StoredPlan, context: &Context) -> Result<Decided, Refusal> {
+pub(super) fn drop_intent(snapshot: &StoredPlan, context: &Context) -> Result<Decided, Refusal> {
     if snapshot.plan.intent.is_none() {
         return Ok(Decided::Already);
     }
     if snapshot.plan.stage.is_terminal() {
         return Err(wrong_stage(snapshot, "forgo"));
     }
-    Ok(TransitionBuilder::after(snapshot, context).under_project().forgo().done())
+    Ok(TransitionBuilder::after(snapshot, context).under_project().drop_intent().done())
 }
 
 /// `apply/processing` → `apply/applied`.

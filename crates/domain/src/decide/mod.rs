@@ -12,7 +12,7 @@ mod steer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use begin::fresh;
+pub(crate) use begin::new_plan;
 pub use begin::{create, create_alerting};
 pub(crate) use diverge::ask_about;
 pub use route::{admit, decide};

@@ -84,7 +84,7 @@ fn limited(
     draft.plan.interruption = None;
     // The next run continues from the work so far, because the rate limit is unrelated to the work.
     if let Some(work) = limit.work.restart() {
-        draft.plan.take_up(work.clone(), RestartReason::RateLimit);
+        draft.plan.restart_from(work.clone(), RestartReason::RateLimit);
     }
     if times > POSTPONED_MAX || until > context.now.plus_ms(POSTPONED_MS_MAX) {
         let mut draft = waiting(draft, Question::rate_limit(&postponed), context);
@@ -101,7 +101,7 @@ fn limited(
 }
 
 /// `*/queued` that is not due yet → due now.
-pub(super) fn hurry(snapshot: &StoredPlan, context: &Context) -> Option<Decided> {
+pub(super) fn end_postponement(snapshot: &StoredPlan, context: &Context) -> Option<Decided> {
     let postponed = snapshot.plan.postponed.as_ref()?;
     if snapshot.plan.stage.state() != State::Queued || postponed.until <= context.now {
         return None;

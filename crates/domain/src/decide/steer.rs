@@ -2,9 +2,9 @@
 
 use super::begin::undecided;
 use super::diverge::{start_from, start_judging};
-use super::fan::{about_subplans, drop_lost, fanned_out, retry_lost, settle_conflict, wind_up};
+use super::fan::{about_subplans, cancel_all, drop_lost, fanned_out, retry_lost, settle_conflict};
 use super::kept;
-use super::postpone::hurry;
+use super::postpone::end_postponement;
 use super::route::wrong_stage;
 use crate::outcome::{Decided, TransitionBuilder};
 use crate::stage::Common;
@@ -50,7 +50,7 @@ pub(super) fn resolve(snapshot: &StoredPlan, answer: Answer, context: &Context) 
             draft.plan.budget = *budget;
             // The answer is about the budget only, so a finished result is still judged first.
             if let Some(work) = work {
-                draft.plan.take_up(work.clone(), RestartReason::Budget);
+                draft.plan.restart_from(work.clone(), RestartReason::Budget);
             }
             Ok(draft.stage(Common::Queued).event(Event::Resumed).done())
         }
@@ -88,7 +88,7 @@ pub(super) fn resolve(snapshot: &StoredPlan, answer: Answer, context: &Context) 
 fn settled(draft: TransitionBuilder<'_>, kind: DecisionKind) -> TransitionBuilder<'_> {
     match kind {
         // The repository does not show how the landing ended, so the person's answer ends it.
-        DecisionKind::ApplyOutcome => draft.forgo(),
+        DecisionKind::ApplyOutcome => draft.drop_intent(),
         // A later divergence that moved nothing is settled too; if it still exists, the sync before the next
         // run finds it again.
         DecisionKind::Divergence => draft.forget_unreconciled(),
@@ -176,7 +176,7 @@ fn cancel_reason(decision: &Decision, answer: &Answer) -> String {
 
 /// `*/errored` and `apply/constrained` → the same phase, queued. Ends the postponement of a postponed phase.
 pub(super) fn retry(snapshot: &StoredPlan, context: &Context) -> Result<Decided, Refusal> {
-    if let Some(hurried) = hurry(snapshot, context) {
+    if let Some(hurried) = end_postponement(snapshot, context) {
         return Ok(hurried);
     }
     match snapshot.plan.stage.state() {
@@ -191,7 +191,7 @@ pub(super) fn retry(snapshot: &StoredPlan, context: &Context) -> Result<Decided,
     }
     let mut draft = TransitionBuilder::after(snapshot, context);
     if let Some(work) = kept::work(&snapshot.plan) {
-        draft.plan.take_up(work.to_owned(), RestartReason::Retry);
+        draft.plan.restart_from(work.to_owned(), RestartReason::Retry);
     }
     let draft = match (snapshot.plan.pending_decision(), &snapshot.pending) {
         (None, _) => draft,
@@ -249,7 +249,7 @@ fn reverted(
     draft.plan.take_up = None;
     draft.plan.reexamines = false;
     draft.plan.choices = Vec::new();
-    let mut draft = wind_up(draft, "the plan went back to strategize");
+    let mut draft = cancel_all(draft, "the plan went back to strategize");
     draft.plan.fanout = None;
     draft.plan.feedback.push(reason.clone());
     let count = draft.plan.reversions;
@@ -295,7 +295,7 @@ fn cancelled(
         return Err(Refusal::IntentOpen);
     }
     draft.plan.take_up = None;
-    let draft = wind_up(draft, "its parent plan was cancelled");
+    let draft = cancel_all(draft, "its parent plan was cancelled");
     Ok(draft.stage(Common::Cancelled { reason: reason.clone() }).event(Event::Cancelled(reason)).done())
 }
 

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use crate::decide::fresh;
+use crate::decide::new_plan;
 use crate::event::Event;
 use crate::outcome::TransitionBuilder;
 use crate::{
@@ -68,7 +68,12 @@ pub(crate) fn handed_on(parent: Budget, child: &Plan) -> ResourceUsage {
 }
 
 /// Returns a new child plan: `strategize/queued`, waiting for its turn.
-pub(crate) fn born(parent: &Plan, piece: &Subplan, new: NewChild, context: &Context) -> (Plan, Vec<Event>) {
+pub(crate) fn new_child(
+    parent: &Plan,
+    piece: &Subplan,
+    new: NewChild,
+    context: &Context,
+) -> (Plan, Vec<Event>) {
     let NewChild { id, mut spec, inherited } = new;
     let Inherited { rules, profile, share } = inherited;
     spec.budget = spec.budget.smallest(share);
@@ -81,7 +86,7 @@ pub(crate) fn born(parent: &Plan, piece: &Subplan, new: NewChild, context: &Cont
     let place = ParentLink { name, turn: Turn::InLine, lands, depth, timeout_s, rules };
     let task = spec.task.clone();
     let base_commit = parent.base_commit.clone();
-    let mut plan = fresh(CreatePlan { id, spec, base_commit }, context);
+    let mut plan = new_plan(CreatePlan { id, spec, base_commit }, context);
     plan.parent = Some(parent.id.clone());
     plan.root = parent.root.clone();
     plan.place = Some(place);

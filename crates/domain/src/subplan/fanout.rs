@@ -270,7 +270,7 @@ impl Fanout {
     }
 
     /// Returns the open subplans without a child plan.
-    pub fn unborn(&self) -> impl Iterator<Item = &Subplan> {
+    pub fn unspawned(&self) -> impl Iterator<Item = &Subplan> {
         self.pieces.iter().filter(|piece| piece.fate == SubplanStatus::Open && piece.child.is_none())
     }
 
@@ -280,7 +280,7 @@ impl Fanout {
     }
 
     /// Returns the subplans that failed or were cancelled.
-    pub fn lost(&self) -> impl Iterator<Item = &Subplan> {
+    pub fn failed_subplans(&self) -> impl Iterator<Item = &Subplan> {
         self.pieces
             .iter()
             .filter(|piece| matches!(piece.fate, SubplanStatus::Failed | SubplanStatus::Cancelled { .. }))

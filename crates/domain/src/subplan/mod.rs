@@ -13,7 +13,7 @@ mod schedule;
 mod tests;
 
 pub use birth::{Inherited, NewChild, SpawnChild};
-pub(crate) use birth::{born, handed_on};
+pub(crate) use birth::{handed_on, new_child};
 pub use fanout::{
     ConflictSide, FailureRecord, Fanout, LandsOn, MergeStrategy, OnFailure, ParentLink, ResolvesConflict,
     Subplan, SubplanStatus, SubplanTask, Turn,

@@ -56,7 +56,7 @@ const NAMES_MAX: usize = 3;
 impl Fanout {
     /// Returns the failed subplans and the reasons as text.
     pub(crate) fn lost_text(&self) -> String {
-        let sentences: Vec<_> = self.lost().map(sentence).collect();
+        let sentences: Vec<_> = self.failed_subplans().map(sentence).collect();
         let (count, all) = (sentences.len(), self.pieces.len());
         format!("{count} of {} did not finish: {}", counted(all, "subplan"), sentences.join("; "))
     }
@@ -65,7 +65,7 @@ impl Fanout {
 impl Question {
     /// Returns the question to ask when all subplans have ended and some failed.
     pub(crate) fn subplans_lost(fanout: &Fanout, plan: &Plan) -> Question {
-        let lost: Vec<_> = fanout.lost().collect();
+        let lost: Vec<_> = fanout.failed_subplans().collect();
         let kept = fanout
             .pieces
             .iter()

@@ -187,7 +187,7 @@ impl SubplanUpdate {
 
 impl Fanout {
     /// Returns the observed changes that are not recorded yet. `seen` has one entry per subplan.
-    pub fn news(&self, seen: &[ChildState]) -> Vec<SubplanUpdate> {
+    pub fn updates(&self, seen: &[ChildState]) -> Vec<SubplanUpdate> {
         let told = self.pieces.iter().zip(seen).enumerate();
         told.filter_map(|(piece, (one, seen))| match (&one.fate, seen) {
             (SubplanStatus::Open, ChildState::Failed { run, failure }) if !one.knows(run) => {
@@ -210,9 +210,9 @@ impl Fanout {
         .collect()
     }
 
-    /// Returns the steps that are due; call it only when `news` is empty. At most `max_parallel` subplans
+    /// Returns the steps that are due; call it only when `updates` is empty. At most `max_parallel` subplans
     /// run, never two with overlapping paths, and none before the ones it waits for.
-    pub fn acts(&self, seen: &[ChildState], now: Timestamp) -> SubplanSteps {
+    pub fn due_steps(&self, seen: &[ChildState], now: Timestamp) -> SubplanSteps {
         let mut acts = SubplanSteps::default();
         let mut busy: Vec<usize> = Vec::new();
         for (index, piece) in self.open() {

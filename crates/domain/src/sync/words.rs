@@ -72,7 +72,7 @@ impl SyncOutcome {
 
     /// Returns the JSON for events and responses: the name, the sentence and all data, with long lists
     /// truncated.
-    pub fn told(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let mut told = json!(self);
         told["text"] = json!(self.summary());
         told["standing"] = json!(self.standing().name());

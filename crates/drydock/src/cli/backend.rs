@@ -74,7 +74,7 @@ impl RemoteBackend {
             return None;
         }
         let token = bearer::kept(&local_token::find(url)?).ok()?;
-        let remote = asked.clone().bearing(&token).filter(|remote| remote != asked)?;
+        let remote = asked.clone().with_token(&token).filter(|remote| remote != asked)?;
         *self.remote.lock().unwrap_or_else(PoisonError::into_inner) = remote.clone();
         Some(remote)
     }

@@ -17,7 +17,7 @@ pub(crate) enum GateAnswer {
 
 /// Asks a person. Anything but a clear yes counts as no.
 pub(crate) async fn ask(screen: &Screen, question: &str) -> Result<GateAnswer, Box<Problem>> {
-    screen.cry(&format!("{question} "));
+    screen.error(&format!("{question} "));
     // Reading blocks, and the event loop must keep running to receive signals.
     let line = tokio::task::spawn_blocking(|| {
         let mut line = String::new();

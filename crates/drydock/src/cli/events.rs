@@ -75,7 +75,7 @@ async fn stream(session: &Invocation, plan: Option<String>, args: EventsArgs) ->
         let after = query.after;
         match stream.next().await {
             Ok(Some(StreamItem::End(end))) => {
-                session.screen().tell(&format!("{}; continuing from its end", ended(end)));
+                session.screen().info(&format!("{}; continuing from its end", ended(end)));
                 query.after = Some(end.ends_at);
             }
             Ok(Some(StreamItem::Event(event))) => {
@@ -87,7 +87,7 @@ async fn stream(session: &Invocation, plan: Option<String>, args: EventsArgs) ->
             Ok(None) | Err(ClientError::Unreachable(_)) => {
                 session
                     .screen()
-                    .tell(&format!("lost the feed after event {}; reconnecting", after.unwrap_or(0)));
+                    .info(&format!("lost the feed after event {}; reconnecting", after.unwrap_or(0)));
                 stream = again(session, &query).await?;
             }
             Err(error) => return Err(error.into()),

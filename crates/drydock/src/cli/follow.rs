@@ -65,7 +65,7 @@ impl<'s> PlanFeed<'s> {
 
     /// Requests a phase of a plan. If a worker has already started or finished that phase, this is not a conflict:
     /// the call returns the plan as it is. A lock held by another foreground process is a conflict (S1.6).
-    pub(crate) async fn ask(&mut self, id: &str, to: PlanMove) -> Result<Plan, Box<Problem>> {
+    pub(crate) async fn request_phase(&mut self, id: &str, to: PlanMove) -> Result<Plan, Box<Problem>> {
         let client = self.session.client();
         let mut asked = 1;
         loop {

@@ -75,7 +75,7 @@ async fn added(
     let repo = super::project::absolute(&stand.main)?;
     let project =
         client.project_add(&NewProject { name, repo, target: own, ..NewProject::default() }).await?;
-    screen.tell(&format!("added project {} for {}; this task lands on {target}", project.name, project.repo));
+    screen.info(&format!("added project {} for {}; this task lands on {target}", project.name, project.repo));
     Ok(project)
 }
 

@@ -2,7 +2,7 @@
 
 use drydock_agent::{McpError, serve_mcp};
 use drydock_api::{Code, Problem};
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use serde_json::json;
 
 use super::report::{CliResult, Report};
@@ -26,5 +26,5 @@ fn problem(error: &McpError) -> Problem {
         McpError::Refused { .. } => (Code::Forbidden, "an agent can only use the tools of its own run"),
         McpError::Broken(_) => (Code::Internal, "the run or the agent has ended"),
     };
-    Problem::new(code, told(error)).hint(hint)
+    Problem::new(code, error_chain(error)).hint(hint)
 }

@@ -7,7 +7,7 @@ use drydock_api::{Event, LogLine, Phase};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::screen::{Remarks, Screen};
-use crate::render::event::{sentence, told};
+use crate::render::event::{detail_lines, sentence};
 use crate::render::log::followed;
 use crate::render::style::{FAINT, paint, plain};
 
@@ -43,7 +43,7 @@ impl<'s> ProgressDisplay<'s> {
             // The command's error contains the reason.
             _ if event.kind == "plan.errored" => self.over_spinner("failed"),
             Some(_) => self.over_spinner(&sentence(event)),
-            None => told(event).iter().for_each(|said| self.screen.tell(&line(said))),
+            None => detail_lines(event).iter().for_each(|said| self.screen.info(&line(said))),
         }
     }
 
@@ -54,14 +54,14 @@ impl<'s> ProgressDisplay<'s> {
             Some(spinner) => {
                 shown.last().into_iter().for_each(|last| spinner.set_message(plain(last).into_owned()))
             }
-            None => shown.iter().for_each(|said| self.screen.tell(&line(said))),
+            None => shown.iter().for_each(|said| self.screen.info(&line(said))),
         }
     }
 
     fn over_spinner(&self, said: &str) {
         match &self.spinner {
-            Some(spinner) => spinner.suspend(|| self.screen.tell(&line(said))),
-            None => self.screen.tell(&line(said)),
+            Some(spinner) => spinner.suspend(|| self.screen.info(&line(said))),
+            None => self.screen.info(&line(said)),
         }
     }
 
@@ -70,7 +70,7 @@ impl<'s> ProgressDisplay<'s> {
         match &self.spinner {
             Some(spinner) => spinner.set_message(plain(said).into_owned()),
             None if self.waits.replace(Some(said.to_owned())).as_deref() == Some(said) => {}
-            None => self.screen.tell(&line(said)),
+            None => self.screen.info(&line(said)),
         }
     }
 

@@ -86,7 +86,7 @@ pub(crate) async fn run(session: &Invocation, args: RunArgs) -> CliResult {
         ..NewPlan::default()
     };
     let plan = client.plan_use(&new, &RequestOptions::default()).await?;
-    session.screen().tell(&format!("plan {} on {}, lands on {}", plan.id, plan.project, ground.target));
+    session.screen().info(&format!("plan {} on {}, lands on {}", plan.id, plan.project, ground.target));
     let gates = match (args.yes, named || plan.gate.is_some()) {
         (true, _) => GatePolicy::Open,
         (false, true) => GatePolicy::All,
@@ -121,8 +121,8 @@ async fn drive(
             let shown = diff(session, &plan).await?;
             match asks {
                 // A person cannot answer without having seen the diff, so `--quiet` does not suppress it.
-                Confirmation::Person => session.screen().cry(&shown),
-                Confirmation::Nobody => session.screen().tell(shown.trim_end()),
+                Confirmation::Person => session.screen().error(&shown),
+                Confirmation::Nobody => session.screen().info(shown.trim_end()),
             }
         }
         let left = match gate(session, &plan, target, to, asks).await? {
@@ -163,9 +163,9 @@ async fn moved(
     let (plan, until) = match (session.driver(), &plan.gate) {
         // The server continues automatically if the profile has no gate here; a request of ours would race with it.
         (Driver::Server, None) => (plan, FollowUntil::Resting),
-        (Driver::Server, Some(_)) => (feed.ask(&plan.id, to).await?, FollowUntil::Resting),
+        (Driver::Server, Some(_)) => (feed.request_phase(&plan.id, to).await?, FollowUntil::Resting),
         (Driver::ThisProcess | Driver::Worker | Driver::Person | Driver::Waiting, _) => {
-            (feed.ask(&plan.id, to).await?, FollowUntil::Settled(to.phase()))
+            (feed.request_phase(&plan.id, to).await?, FollowUntil::Settled(to.phase()))
         }
     };
     let plan = feed.follow(plan, until, &resume).await?;
@@ -207,7 +207,7 @@ async fn gate(
         match ask(session.screen(), &question).await? {
             GateAnswer::Yes => break GateResult::Granted,
             GateAnswer::No => break GateResult::Refused,
-            GateAnswer::Diff => session.screen().cry(&diff(session, plan).await?),
+            GateAnswer::Diff => session.screen().error(&diff(session, plan).await?),
         }
     };
     session.set_driving(None);

@@ -89,14 +89,14 @@ impl Screen {
     }
 
     /// Writes a message to stderr, unless `--quiet` is set.
-    pub(crate) fn tell(&self, text: &str) {
+    pub(crate) fn info(&self, text: &str) {
         if !self.quiet {
-            self.cry(&format!("{text}\n"));
+            self.error(&format!("{text}\n"));
         }
     }
 
     /// Writes to stderr even with `--quiet`.
-    pub(crate) fn cry(&self, text: &str) {
+    pub(crate) fn error(&self, text: &str) {
         // If stderr is closed too, only the exit code can report the result.
         drop(anstream::stderr().lock().write_all(text.as_bytes()));
     }

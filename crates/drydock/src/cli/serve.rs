@@ -56,18 +56,18 @@ pub(crate) async fn serve(global: &Global, screen: &Screen, args: ServeArgs) -> 
             TokenPolicy::Optional => "; programs on this machine need no token",
             TokenPolicy::Required => "",
         };
-        screen.tell(&format!(
+        screen.info(&format!(
             "serving on {} with {}{needed}; Ctrl-C stops",
             began.at,
             counted(args.workers, "worker")
         ));
         if began.is_open_to_listeners {
-            screen.tell(
+            screen.info(
                 "warning: without TLS, tokens can be read on the network; use --tls-cert and --tls-key",
             );
         }
         if let Some(link) = &began.link {
-            screen.tell(&format!("open {link} to sign in (works once, within ten minutes)"));
+            screen.info(&format!("open {link} to sign in (works once, within ten minutes)"));
         }
     };
     let tls = args.tls_cert.zip(args.tls_key);
@@ -80,7 +80,7 @@ pub(crate) async fn serve(global: &Global, screen: &Screen, args: ServeArgs) -> 
 
 pub(crate) async fn worker(global: &Global, screen: &Screen, args: WorkerArgs) -> CliResult {
     let (place, config) = config::both(global.store.as_deref(), global.config.as_deref())?;
-    screen.tell(&format!("working with {}; Ctrl-C stops", counted(args.workers, "worker")));
+    screen.info(&format!("working with {}; Ctrl-C stops", counted(args.workers, "worker")));
     serve::work(&place, config, usize::from(args.workers)).await?;
     Ok(Report::new(json!({}), "").or_say("stopped; all locks are released"))
 }

@@ -68,7 +68,7 @@ impl Invocation {
                 let kept = own.or_else(config::token_path);
                 let token = bearer::find(global.token_file.as_deref(), kept.as_deref())?;
                 let remote = match token {
-                    Some(token) => remote.bearing(&token).expect("a token that was found is plain text"),
+                    Some(token) => remote.with_token(&token).expect("a token that was found is plain text"),
                     None => remote,
                 };
                 (Box::new(RemoteBackend::new(remote, renewal)), Driver::Server)

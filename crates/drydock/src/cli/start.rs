@@ -107,7 +107,7 @@ async fn under_interrupts(cli: Cli, screen: &Screen, clock: &Clock, embedded: Op
     session.interrupt(interrupt);
     let driving = session.driving();
     if let Some(driving) = &driving {
-        screen.tell(&on_interrupt(interrupt, driving));
+        screen.info(&on_interrupt(interrupt, driving));
     }
     let here = driving.as_ref().filter(|driving| driving.by == Driver::ThisProcess);
     let held = here.filter(|_| interrupt == Interrupt::Keyboard);
@@ -223,7 +223,7 @@ fn answer(screen: &Screen, words: &str, outcome: &CliResult, clock: &Clock) -> u
     match written {
         Ok(_) => exit_code,
         Err(problem) => {
-            screen.cry(&render::problem::lines(&problem, clock.started));
+            screen.error(&render::problem::lines(&problem, clock.started));
             exit::FAILED
         }
     }
@@ -238,8 +238,8 @@ fn in_text(screen: &Screen, outcome: &CliResult, now: Timestamp) -> Result<Stdou
             };
             for note in &report.notes {
                 match note.level {
-                    Level::Info => screen.tell(&render::style::plain(&note.text)),
-                    Level::Warn => screen.tell(&format!("warning: {}", render::style::plain(&note.text))),
+                    Level::Info => screen.info(&render::style::plain(&note.text)),
+                    Level::Warn => screen.info(&format!("warning: {}", render::style::plain(&note.text))),
                 }
             }
             match &report.ending {
@@ -249,7 +249,7 @@ fn in_text(screen: &Screen, outcome: &CliResult, now: Timestamp) -> Result<Stdou
         }
         Err(problem) => problem,
     };
-    screen.cry(&render::problem::lines(problem, now));
+    screen.error(&render::problem::lines(problem, now));
     Ok(StdoutState::Listening)
 }
 

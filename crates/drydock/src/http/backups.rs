@@ -23,7 +23,7 @@ pub(super) async fn sync(
         Err(error) => return Err(about(&shared.engine, &id, error, authority).await),
     };
     let plan = offered(&shared.engine, synced.plan, authority).await?;
-    let mut details = match synced.outcome.told() {
+    let mut details = match synced.outcome.to_json() {
         Value::Object(details) => details,
         _ => serde_json::Map::new(),
     };

@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use drydock_api::{Code, Problem};
-use drydock_domain::{Token, told};
+use drydock_domain::{Token, error_chain};
 use drydock_engine::shield;
 use drydock_store::{IdempotencyClaim, KeyState, StoreError, StoredResponse};
 use ring::digest::{Context, SHA256};
@@ -39,7 +39,7 @@ const ANSWER_MAX: usize = 16 * 1024 * 1024;
 pub(super) struct Seed(pub(super) u128);
 
 /// Performs a request that changes something once, even if it is sent several times under its key.
-pub(super) async fn keyed(State(shared): State<AppState>, request: Request, next: Next) -> Response {
+pub(super) async fn idempotent(State(shared): State<AppState>, request: Request, next: Next) -> Response {
     match key(request.headers()) {
         Ok(None) => next.run(request).await,
         // Runs to its end even if the client disconnects, so that the answer is there when the client retries.
@@ -77,11 +77,11 @@ async fn once(shared: &AppState, key: String, request: Request, next: Next) -> R
     let is_repeatable = head.method == Method::POST && path == "/plans";
     let store = shared.engine.store();
     let asked = shared.engine.keyed_request(key, fingerprint);
-    let claim = match store.answer_claim(asked, CLAIM_TTL, KEPT).await? {
+    let claim = match store.idempotency_claim(asked, CLAIM_TTL, KEPT).await? {
         KeyState::New(claim) => claim,
         KeyState::CutShort(claim) if is_repeatable => claim,
         KeyState::CutShort(claim) => {
-            store.answer_abandon(claim).await?;
+            store.idempotency_abandon(claim).await?;
             return Err(unknown());
         }
         KeyState::Answered(answer) => return Ok(replayed(answer)),
@@ -112,8 +112,8 @@ async fn once(shared: &AppState, key: String, request: Request, next: Next) -> R
 async fn keep(shared: &AppState, claim: &IdempotencyClaim) -> Infallible {
     loop {
         tokio::time::sleep(CLAIM_RENEW).await;
-        if let Err(error) = shared.engine.store().answer_renew(claim, CLAIM_TTL).await {
-            tracing::warn!(error = %told(&error), "could not renew the claim on an idempotency key");
+        if let Err(error) = shared.engine.store().idempotency_renew(claim, CLAIM_TTL).await {
+            tracing::warn!(error = %error_chain(&error), "could not renew the claim on an idempotency key");
         }
     }
 }
@@ -133,8 +133,8 @@ async fn settle(
     let (head, body) = response.into_parts();
     let store = shared.engine.store();
     let Ok(body) = to_bytes(body, ANSWER_MAX).await else {
-        if let Err(error) = store.answer_abandon(claim).await {
-            tracing::warn!(error = %told(&error), "could not release an idempotency key whose response is too long");
+        if let Err(error) = store.idempotency_abandon(claim).await {
+            tracing::warn!(error = %error_chain(&error), "could not release an idempotency key whose response is too long");
         }
         let text = format!(
             "the request took effect, but its response is longer than the {ANSWER_MAX} bytes that can be stored"
@@ -146,17 +146,17 @@ async fn settle(
     let settled: Result<(), StoreError> = match fate(head.status, &body) {
         // A secret is not stored. If the request is repeated, the name of the token is taken, or another link is
         // created and only one of them is used.
-        ReplayPolicy::Final if is_secret => store.answer_forget(claim).await,
+        ReplayPolicy::Final if is_secret => store.idempotency_forget(claim).await,
         ReplayPolicy::Final => {
             let body = String::from_utf8_lossy(&body).into_owned();
             let answer = StoredResponse { status: head.status.as_u16(), media: media.to_owned(), body };
-            store.answer_keep(claim, answer).await
+            store.idempotency_keep(claim, answer).await
         }
-        ReplayPolicy::Passing => store.answer_forget(claim).await,
-        ReplayPolicy::Unknown => store.answer_abandon(claim).await,
+        ReplayPolicy::Passing => store.idempotency_forget(claim).await,
+        ReplayPolicy::Unknown => store.idempotency_abandon(claim).await,
     };
     if let Err(error) = settled {
-        tracing::warn!(error = %told(&error), "could not store a response; a repeated request with its key counts as interrupted");
+        tracing::warn!(error = %error_chain(&error), "could not store a response; a repeated request with its key counts as interrupted");
     }
     Ok(Response::from_parts(head, Body::from(body)))
 }

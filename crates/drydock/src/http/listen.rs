@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use axum::extract::Request;
 use axum::response::Response;
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -57,7 +57,7 @@ impl Bounds {
             match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
                 Ok(()) => limit.current = limit.maximum,
                 Err(error) => {
-                    tracing::warn!(error = %told(&error), "could not raise the limit on open files")
+                    tracing::warn!(error = %error_chain(&error), "could not raise the limit on open files")
                 }
             }
         }
@@ -97,7 +97,7 @@ pub(crate) async fn listen<S: HttpService>(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(error = %told(&error), "could not accept a connection");
+                tracing::warn!(error = %error_chain(&error), "could not accept a connection");
                 tokio::time::sleep(ACCEPT_AGAIN).await;
                 continue;
             }
@@ -108,7 +108,7 @@ pub(crate) async fn listen<S: HttpService>(
         }
         // Events are small; without this they would be delayed to be sent together.
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(error = %told(&error), "could not set TCP_NODELAY");
+            tracing::debug!(error = %error_chain(&error), "could not set TCP_NODELAY");
         }
         let speech = MaybeTlsStream::over(stream, tls.as_ref());
         open.spawn(converse(speech, service.clone(), bounds, crowd.place(), stop.clone()));
@@ -153,7 +153,7 @@ async fn converse<S: HttpService>(
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(error = %told(&error), "a connection ended with an error");
+        tracing::debug!(error = %error_chain(&error), "a connection ended with an error");
     }
 }
 

@@ -10,7 +10,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use drydock_api::{self as api, Code};
-use drydock_domain::{Plan, PlanId, RunId, told};
+use drydock_domain::{Plan, PlanId, RunId, error_chain};
 use drydock_engine::{Engine, EngineError, FirstLog, LogFollower, LogNews, LogRange, LogStart, RunState};
 use futures_util::stream;
 use serde_json::{Value, json};
@@ -215,7 +215,7 @@ fn last(kind: &str, run: Option<&str>) -> LogStreamStep {
 }
 
 fn cut_off(error: EngineError) -> LogStreamStep {
-    tracing::warn!(error = %told(&error), "a log stream was interrupted; the client can reconnect");
+    tracing::warn!(error = %error_chain(&error), "a log stream was interrupted; the client can reconnect");
     Some((Err(error), LogStreamState::Ended))
 }
 

@@ -51,7 +51,7 @@ pub(super) async fn make(
     let api::NewPlan { project, target, profile, agent, budget, .. } = new;
     let request = PlanRequest { asked, project, target, profile, agent, invariants, budget, id };
     let (engine, authority) = (shared.engine.clone(), caller.authority);
-    let plan = shield(async move { engine.use_action(request, &caller.by).await }).await?;
+    let plan = shield(async move { engine.create_plan(request, &caller.by).await }).await?;
     Ok(JsonResponse(api::OnePlan { plan: offered(&shared.engine, plan, authority).await? }))
 }
 

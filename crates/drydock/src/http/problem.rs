@@ -2,7 +2,7 @@
 //! details of that code.
 
 use drydock_api::{Code, Problem};
-use drydock_domain::{Decision, Lock, LockScope, PINS, Refusal, shell_word, told};
+use drydock_domain::{Decision, Lock, LockScope, PINS, Refusal, error_chain, shell_word};
 use drydock_engine::{EngineError, MissingItem};
 use drydock_worktree::GitError;
 use serde_json::json;
@@ -16,7 +16,7 @@ pub(crate) fn problem(error: &EngineError) -> Problem {
 
 /// Returns the problem of an error, with hints that name the plan.
 pub(crate) fn problem_of(error: &EngineError, plan: Option<&str>) -> Problem {
-    let text = told(error);
+    let text = error_chain(error);
     match error {
         EngineError::Refused(refusal) => refused(refusal, text, plan),
         EngineError::LockHeld { lock } => held(lock, text),
@@ -63,7 +63,7 @@ pub(crate) fn problem_of(error: &EngineError, plan: Option<&str>) -> Problem {
             .with("offered", others.clone()),
         EngineError::Diverged { decision } => diverged(decision, text),
         EngineError::Unsynced { outcome } => {
-            Problem::new(Code::SyncFailed, text).hint(outcome.hint()).with("sync", outcome.told())
+            Problem::new(Code::SyncFailed, text).hint(outcome.hint()).with("sync", outcome.to_json())
         }
         EngineError::Invalid { hint, .. } => Problem::new(Code::Invalid, text).hint(hint.clone()),
         EngineError::NoAgent { usable } => Problem::new(Code::Invalid, text).hint(agent_wanted(usable)),

@@ -11,7 +11,7 @@ use drydock_domain::{Authority, Token, TokenRole};
 use drydock_engine::{Caller, Engine};
 
 use super::extract::{ApiError, refused};
-use super::keyed::keyed;
+use super::keyed::idempotent;
 use super::shown::PlanJsonCache;
 use super::{backups, decisions, events, explain, logs, openapi, plans, registry, tokens, upkeep};
 
@@ -56,7 +56,7 @@ pub(crate) fn router(engine: Engine, by: &str, via: &'static str) -> Router {
     // Full paths instead of a nested router, and no layer around routes that only read: each layer, and a nested
     // router is one, costs every request a clone of everything behind it.
     looking()
-        .merge(changing().layer(from_fn_with_state(shared.clone(), keyed)))
+        .merge(changing().layer(from_fn_with_state(shared.clone(), idempotent)))
         .method_not_allowed_fallback(other_method)
         .fallback(unknown)
         .with_state(shared)

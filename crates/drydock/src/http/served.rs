@@ -17,7 +17,7 @@ use super::listen::HttpService;
 use super::meter::RequestMetrics;
 use super::router::{ROOT, other_method, router};
 use super::streams::{StreamCounter, TokenStreams};
-use super::strict::dressed;
+use super::strict::with_security_headers;
 use super::vitals::{self, HealthState};
 use super::{openapi, welcome};
 use crate::config::TokenPolicy;
@@ -88,7 +88,7 @@ impl TcpService {
 
     /// Closes streams whose tokens have ended, until the engine stops.
     pub(crate) async fn mind(&self) {
-        self.streams.mind(&self.engine).await;
+        self.streams.close_revoked(&self.engine).await;
     }
 }
 
@@ -112,6 +112,6 @@ impl Front {
             }
             Err(refused) => refused.into_response(),
         };
-        dressed(response)
+        with_security_headers(response)
     }
 }

@@ -10,7 +10,7 @@ use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName};
 use axum::response::{IntoResponse, Response};
 use drydock_api::{Code, FeedEnd};
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use drydock_engine::{EngineError, FeedBatch, FeedFilter, Follower};
 use futures_util::stream;
 
@@ -115,7 +115,7 @@ async fn go(mut follower: Follower) -> Option<(Result<Bytes, EngineError>, SseSt
         }
         Ok(FeedBatch::Over) => None,
         Err(error) => {
-            tracing::warn!(error = %told(&error), "an event stream was interrupted; the client can reconnect");
+            tracing::warn!(error = %error_chain(&error), "an event stream was interrupted; the client can reconnect");
             Some((Err(error), SseState::Ended))
         }
     }

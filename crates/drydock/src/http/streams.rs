@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
-use drydock_domain::{TokenId, told};
+use drydock_domain::{TokenId, error_chain};
 use drydock_engine::Engine;
 use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
@@ -109,7 +109,7 @@ impl TokenStreams {
     }
 
     /// Closes streams whose tokens have ended, until the engine stops.
-    pub(super) async fn mind(&self, engine: &Engine) {
+    pub(super) async fn close_revoked(&self, engine: &Engine) {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
@@ -120,7 +120,7 @@ impl TokenStreams {
                     Ok(true) => {}
                     Ok(false) => self.end(&token),
                     Err(error) => {
-                        tracing::warn!(error = %told(&error), "could not check whether a token is still valid")
+                        tracing::warn!(error = %error_chain(&error), "could not check whether a token is still valid")
                     }
                 }
             }

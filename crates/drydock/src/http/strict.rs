@@ -21,7 +21,7 @@ const ALWAYS: [(HeaderName, &str); 6] = [
 ];
 
 /// Adds the security headers to a response.
-pub(super) fn dressed(mut response: Response) -> Response {
+pub(super) fn with_security_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in ALWAYS {
         headers.insert(name, HeaderValue::from_static(value));

@@ -93,7 +93,7 @@ pub(super) async fn collect(
 ) -> ApiResult<api::OneGc> {
     let sweep = if dry_run { GcMode::Tell } else { GcMode::Remove };
     let engine = shared.engine;
-    let found = shield(async move { engine.collect(sweep).await }).await?;
+    let found = shield(async move { engine.gc(sweep).await }).await?;
     let removed = found.removed.into_iter().map(|one| api::Removed { what: one.what, proof: one.proof });
     let kept = found.kept.into_iter().map(|one| api::Kept { what: one.what, reason: one.reason });
     Ok(JsonResponse(api::OneGc { gc: api::Gc { removed: removed.collect(), kept: kept.collect(), dry_run } }))

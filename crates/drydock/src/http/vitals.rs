@@ -51,7 +51,7 @@ async fn ready(State(vitals): State<HealthState>) -> Response {
     match tokio::time::timeout(STORE_TIME, vitals.engine.store().event_newest()).await {
         Ok(Ok(_)) => answer(StatusCode::OK, "ready\n"),
         Ok(Err(error)) => {
-            tracing::warn!(error = %drydock_domain::told(&error), "not ready: the store does not respond");
+            tracing::warn!(error = %drydock_domain::error_chain(&error), "not ready: the store does not respond");
             answer(StatusCode::SERVICE_UNAVAILABLE, "the store does not respond\n")
         }
         Err(_) => answer(StatusCode::SERVICE_UNAVAILABLE, "the store does not respond in time\n"),

@@ -23,7 +23,7 @@ pub(crate) fn line(event: &Event) -> String {
 /// Returns an event as lines for `--follow`.
 pub(crate) fn lines(event: &Event) -> String {
     let head = head(event);
-    told(event).iter().map(|said| format!("{head}  {}\n", plain(said))).collect()
+    detail_lines(event).iter().map(|said| format!("{head}  {}\n", plain(said))).collect()
 }
 
 fn head(event: &Event) -> String {
@@ -37,7 +37,7 @@ fn head(event: &Event) -> String {
 }
 
 /// Returns an event as lines: a sentence, and each line of agent output up to the limit.
-pub(crate) fn told(event: &Event) -> Vec<String> {
+pub(crate) fn detail_lines(event: &Event) -> Vec<String> {
     if event.kind != "agent.output" {
         return vec![sentence(event)];
     }
@@ -291,12 +291,12 @@ mod tests {
     #[test]
     fn whoever_follows_reads_every_line_or_how_many_more_there_are() {
         let few = event("agent.output", json!({"agent": "w", "lines": ["one", "two"], "left_out": 0}));
-        assert_eq!(told(&few), ["one", "two"]);
+        assert_eq!(detail_lines(&few), ["one", "two"]);
         let seen = lines(&few);
         let seen: Vec<_> = seen.lines().map(|line| line.rsplit("  ").next().unwrap()).collect();
         assert_eq!(seen, ["one", "two"]);
         let many = json!({"agent": "w", "lines": vec!["x"; OUTPUT_LINES_MAX + 2], "left_out": 3});
-        let many = told(&event("agent.output", many));
+        let many = detail_lines(&event("agent.output", many));
         assert_eq!((many.len(), many.last().unwrap().as_str()), (OUTPUT_LINES_MAX + 1, "(and 5 more)"));
     }
 

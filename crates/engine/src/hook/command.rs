@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use drydock_agent::Ending;
-use drydock_domain::{StoredEvent, told};
+use drydock_domain::{StoredEvent, error_chain};
 use tokio_util::sync::CancellationToken;
 
 use super::deliver::DeliveryError;
@@ -40,7 +40,7 @@ impl Engine {
         // this future, which kills all processes that the program started.
         let stop = CancellationToken::new();
         let run = self.runner().hook(argv, line.into_bytes(), &env, &directory, hook.timeout, stop);
-        let ended = run.await.map_err(|error| DeliveryError(told(&error)))?;
+        let ended = run.await.map_err(|error| DeliveryError(error_chain(&error)))?;
         let how = match ended.ending {
             Ending::Finished => return Ok(()),
             ending => crate::phase::wording(&ending),

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use drydock_domain::{Name, StoredEvent, told};
+use drydock_domain::{Name, StoredEvent, error_chain};
 use drydock_store::{ClaimStatus, Delivery, DeliveryClaim, DeliveryOutcome, EventFilter, StoreError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -91,12 +91,12 @@ impl Engine {
                     async move { HookDeliverer::new(&engine, &hook).go(&stop).await },
                 );
             if let Err(error) = round.await {
-                tracing::error!(error = %told(&error), "a delivery task panicked and is restarted");
+                tracing::error!(error = %error_chain(&error), "a delivery task panicked and is restarted");
             }
         }
     }
 
-    async fn tell(&self, hook: &Hook, event: StoredEvent) -> Result<(), DeliveryError> {
+    async fn deliver_event(&self, hook: &Hook, event: StoredEvent) -> Result<(), DeliveryError> {
         match &hook.means {
             HookKind::Command { argv, pass_env } => self.tell_program(hook, argv, pass_env, event).await,
             HookKind::Webhook { address, .. } => {
@@ -116,7 +116,7 @@ impl Engine {
 async fn joined(couriers: Vec<JoinHandle<()>>) {
     for courier in couriers {
         if let Err(error) = courier.await {
-            tracing::error!(error = %told(&error), "a delivery task panicked");
+            tracing::error!(error = %error_chain(&error), "a delivery task panicked");
         }
     }
 }
@@ -166,7 +166,7 @@ impl<'e> HookDeliverer<'e> {
                 Ok(DeliveryStep::Again) => continue,
                 Ok(DeliveryStep::Later(pause)) => pause.min(IDLE_MAX),
                 Err(error) => {
-                    tracing::warn!(hook = %self.hook.name, error = %told(&error), "could not query for events to deliver");
+                    tracing::warn!(hook = %self.hook.name, error = %error_chain(&error), "could not query for events to deliver");
                     IDLE_MAX
                 }
             };
@@ -180,7 +180,7 @@ impl<'e> HookDeliverer<'e> {
             }
         }
         if let Err(error) = self.write_down(1).await {
-            tracing::debug!(hook = %self.hook.name, error = %told(&error), "some events will be checked again");
+            tracing::debug!(hook = %self.hook.name, error = %error_chain(&error), "some events will be checked again");
         }
     }
 
@@ -192,7 +192,7 @@ impl<'e> HookDeliverer<'e> {
                 Ok(DeliveryStep::Again) => {}
                 Ok(DeliveryStep::Later(_)) => return,
                 Err(error) => {
-                    tracing::warn!(hook = %self.hook.name, error = %told(&error), "could not query for due deliveries");
+                    tracing::warn!(hook = %self.hook.name, error = %error_chain(&error), "could not query for due deliveries");
                     return;
                 }
             }
@@ -222,7 +222,7 @@ impl<'e> HookDeliverer<'e> {
         };
         let seq = event.seq;
         let told = tokio::select! {
-            sent = self.engine.tell(self.hook, event) => Some(self.verdict(seq, claim.attempts, sent)),
+            sent = self.engine.deliver_event(self.hook, event) => Some(self.verdict(seq, claim.attempts, sent)),
             failure = cut => Some(match failure {
                 Some(failure) => self.verdict(seq, claim.attempts, Err(failure)),
                 None => DeliveryOutcome::CutShort,
@@ -273,7 +273,7 @@ impl<'e> HookDeliverer<'e> {
                 Ok(ClaimStatus::Kept) => {}
                 Ok(ClaimStatus::Lost) => return,
                 Err(error) => {
-                    tracing::warn!(hook = %self.hook.name, error = %told(&error), "could not renew a claim")
+                    tracing::warn!(hook = %self.hook.name, error = %error_chain(&error), "could not renew a claim")
                 }
             }
         }

@@ -2,7 +2,7 @@
 //! 200 to 299 means success; every other status, including a redirect, is a failure. Each event opens its own
 //! connection, because events are rare.
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
@@ -40,9 +40,11 @@ pub(super) async fn post(
         WebhookScheme::Tls => {
             let failed =
                 |error: String| DeliveryError(format!("could not establish TLS with {address}: {error}"));
-            let name = ServerName::try_from(address.host.clone()).map_err(|error| failed(told(&error)))?;
+            let name =
+                ServerName::try_from(address.host.clone()).map_err(|error| failed(error_chain(&error)))?;
             let connector = TlsConnector::from(drydock_trust::by_system().map_err(failed)?);
-            let stream = connector.connect(name, stream).await.map_err(|error| failed(told(&error)))?;
+            let stream =
+                connector.connect(name, stream).await.map_err(|error| failed(error_chain(&error)))?;
             exchange(address, stream, request).await?
         }
     };
@@ -82,8 +84,9 @@ async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     request: Request<Full<Bytes>>,
 ) -> Result<StatusCode, DeliveryError> {
-    let broken =
-        |error: hyper::Error| DeliveryError(format!("the request to {address} failed: {}", told(&error)));
+    let broken = |error: hyper::Error| {
+        DeliveryError(format!("the request to {address} failed: {}", error_chain(&error)))
+    };
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let mut answer = std::pin::pin!(sender.send_request(request));
     // The connection only moves bytes while it is polled. If it ends first, the response future returns the

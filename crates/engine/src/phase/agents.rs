@@ -10,7 +10,7 @@ use drydock_agent::{
 };
 use drydock_domain::{
     Choice, Command, ErrorClass, Event, Grant, GrantAnswer, GrantScope, GrantTerms, Invariant, Question,
-    Rule, StoredEvent, told,
+    Rule, StoredEvent, error_chain,
 };
 use drydock_worktree::{Checkout, TreeId};
 use serde::Deserialize;
@@ -20,7 +20,7 @@ use tracing::Instrument;
 
 use super::ended::{AgentOutcome, described};
 use super::listen::{AgentListener, AgentReport};
-use super::scope::{RunContext, RunOutcome, kept_by, signature, snapshot};
+use super::scope::{RunContext, RunOutcome, kept_by, signature, write_checkpoint};
 use crate::error::EngineError;
 use crate::rule::effective_for;
 use crate::tree::SubplanDraft;
@@ -112,11 +112,11 @@ impl RunContext<'_> {
         let spec = self.with_pass(spec).await;
         let invariants = effective_for(self.engine, &self.plan).await?;
         let carried = self.carried(role).await?;
-        let job = self.job(errand, &invariants, &carried.choices);
+        let job = self.agent_task(errand, &invariants, &carried.choices);
         let runner = self.engine.runner_for(&self.plan);
         let sandbox = runner.confinement(&spec);
         let details = json!({ "agent": name, "role": role.name(), "sandbox": sandbox });
-        self.note(Event::Agent { what: "started", details }).await?;
+        self.emit(Event::Agent { what: "started", details }).await?;
         let mut listener = AgentListener::new(self, errand, carried);
         let mut restarts = 0;
         let ending = loop {
@@ -179,7 +179,7 @@ impl RunContext<'_> {
     ) -> Result<(), EngineError> {
         let how = described(ending);
         let details = json!({ "agent": name, "how": how, "restart": restart, "pause_s": pause.as_secs() });
-        self.note(Event::Agent { what: "restarted", details }).await
+        self.emit(Event::Agent { what: "restarted", details }).await
     }
 
     /// Returns the directories of an agent or command of this run.
@@ -189,7 +189,12 @@ impl RunContext<'_> {
         RunDirs { worktree: tree.to_owned(), temp: self.temp(), reads }
     }
 
-    fn job(&self, errand: &AgentAssignment<'_>, invariants: &[Invariant], carried: &[Choice]) -> AgentTask {
+    fn agent_task(
+        &self,
+        errand: &AgentAssignment<'_>,
+        invariants: &[Invariant],
+        carried: &[Choice],
+    ) -> AgentTask {
         let plan = &self.plan;
         // A reviewer judges the result independently of an interruption.
         let interrupted = plan.interruption.as_ref().filter(|_| errand.role != AgentRole::Reviewer);
@@ -279,9 +284,10 @@ impl RunContext<'_> {
             Ok(Ending::OutputExceeded { .. }) => {
                 failed(ErrorClass::AgentFailed, format!("agent {name} {how}"))
             }
-            Err(error) => {
-                failed(ErrorClass::AgentMissing, format!("agent {name}: {}; {}", told(&error), error.hint()))
-            }
+            Err(error) => failed(
+                ErrorClass::AgentMissing,
+                format!("agent {name}: {}; {}", error_chain(&error), error.hint()),
+            ),
         }
     }
 
@@ -322,7 +328,7 @@ impl RunContext<'_> {
             if captured.tree == before {
                 return Ok((captured.tree, None));
             }
-            let kept = snapshot(&repository, plan.as_str(), &captured)?;
+            let kept = write_checkpoint(&repository, plan.as_str(), &captured)?;
             Ok((captured.tree, Some(kept)))
         })
         .await?;
@@ -337,7 +343,7 @@ impl RunContext<'_> {
             (self.repository.clone(), kept_by(self.run.as_str(), label, self.plan.id.as_str()));
         task::blocking(move || {
             let captured = checkout.capture(&from, &label, &signature(&repository))?;
-            snapshot(&repository, plan.as_str(), &captured)
+            write_checkpoint(&repository, plan.as_str(), &captured)
         })
         .await
     }

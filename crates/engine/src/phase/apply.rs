@@ -5,7 +5,7 @@
 
 use drydock_domain::{
     Command, Enforcement, ErrorClass, Event, Intent, Landed, LandingProof, PathChange, Phase, Plan, Question,
-    RemoteAway, RunId, ValidationResult, run_trailer, told, trailer, without_trailers,
+    RemoteAway, RunId, ValidationResult, error_chain, run_trailer, trailer, without_trailers,
 };
 use drydock_worktree::{CommitId, LandOutcome, MergeOutcome};
 use tracing::Instrument;
@@ -28,7 +28,7 @@ const SUBJECT_MAX: usize = 72;
 
 pub(super) async fn run(scope: &RunContext<'_>) -> Result<RunOutcome, EngineError> {
     let _alive = scope.prepare().await?;
-    let project = match scope.engine.hold_project(&scope.project.name, &scope.stop).await {
+    let project = match scope.engine.lock_project(&scope.project.name, &scope.stop).await {
         Err(EngineError::LockHeld { .. }) if scope.stop.is_cancelled() => return Ok(RunOutcome::Stopped),
         held => held?,
     };
@@ -233,7 +233,7 @@ impl ApplyRun<'_> {
             looked => looked?,
         };
         let mut reasons: Vec<_> = enforcement.blocking().iter().map(|finding| finding.describe()).collect();
-        scope.note(enforced(enforcement)).await?;
+        scope.emit(enforced(enforcement)).await?;
         if scope.plan.spec.validations.is_empty() {
             return Ok(Some(reasons));
         }
@@ -317,7 +317,7 @@ impl ApplyRun<'_> {
             Err(error @ EngineError::LeaseLost { .. }) => Err(error),
             Err(error) => {
                 let plan = &self.scope.plan.id;
-                tracing::warn!(%plan, error = %told(&error), "could not delete the intent of a landing");
+                tracing::warn!(%plan, error = %error_chain(&error), "could not delete the intent of a landing");
                 Ok(())
             }
             Ok(()) => Ok(()),

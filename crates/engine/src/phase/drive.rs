@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use drydock_domain::{
     Command, Delay, Effect, Enforcement, ErrorClass, Failure, NextPhase, Phase, Plan, PlanId, Project,
-    Remains, Start, State, TakeOverCause, due, told,
+    Remains, Start, State, TakeOverCause, error_chain, next_effect,
 };
 use drydock_store::{HolderRequest, PhaseLimits, RequestKind};
 use drydock_worktree::StopSignal;
@@ -63,18 +63,18 @@ impl Engine {
     fn drive_until(&self, plan: PlanId, phase: Phase, until: DriveUntil) -> DriveFuture {
         let engine = self.clone();
         Box::pin(async move {
-            let stored = engine.plan_stored(&plan).await?;
+            let stored = engine.load_plan(&plan).await?;
             if stored.stage.phase() == phase && is_tended(&stored) {
                 let stored = engine.drive_tree(&stored).await?;
                 if is_tended(&stored) {
                     return Ok(stored);
                 }
             }
-            let mut hold = engine.hold(&plan, "drive a phase").await?;
+            let mut hold = engine.lock_plan(&plan, "drive a phase").await?;
             hold.listen();
             let mut driven = engine.drive_traced(&hold, &plan, phase).await;
             if let (DriveUntil::WorkEnds, Ok(strategized)) = (until, &driven)
-                && let Some(worked) = engine.go_on(&hold, strategized).await
+                && let Some(worked) = engine.continue_to_execute(&hold, strategized).await
             {
                 driven = worked;
             }
@@ -104,7 +104,7 @@ impl Engine {
             }
             hold.tally().end();
             let judged = self.drive_traced(hold, &plan.id, Phase::Execute).await?;
-            if due(&judged) != Some(Effect::AdvanceToApply) {
+            if next_effect(&judged) != Some(Effect::AdvanceToApply) {
                 return Ok(judged);
             }
             hold.tally().end();
@@ -128,8 +128,13 @@ impl Engine {
 
     /// Continues a plan without a strategist to Execute, as the next claim would. Returns `None` if the plan
     /// does not continue automatically.
-    async fn go_on(&self, hold: &PlanLockGuard, plan: &Plan) -> Option<Result<Plan, EngineError>> {
-        let at_once = plan.spec.agents.strategize.is_none() && due(plan) == Some(Effect::AdvanceToExecute);
+    async fn continue_to_execute(
+        &self,
+        hold: &PlanLockGuard,
+        plan: &Plan,
+    ) -> Option<Result<Plan, EngineError>> {
+        let at_once =
+            plan.spec.agents.strategize.is_none() && next_effect(plan) == Some(Effect::AdvanceToExecute);
         let stops = || hold.cancel_asked().is_cancelled() || self.stopping().is_cancelled();
         if !at_once || stops() {
             return None;
@@ -138,7 +143,7 @@ impl Engine {
         hold.tally().end();
         let caller = Caller::worker();
         let advanced = self.advance_held(hold, &plan.id, NextPhase::Execute, None, &caller).await;
-        let begins = |plan: &Plan| due(plan) == Some(Effect::DrivePhase(Phase::Execute));
+        let begins = |plan: &Plan| next_effect(plan) == Some(Effect::DrivePhase(Phase::Execute));
         // Limits on concurrent phases are enforced when work is claimed, so with limits Execute is left to
         // the next claim.
         let unlimited = self.settings().limits == PhaseLimits::default();
@@ -151,7 +156,7 @@ impl Engine {
     }
 
     async fn drive_held(&self, hold: &PlanLockGuard, id: &PlanId, phase: Phase) -> Result<Plan, EngineError> {
-        let plan = self.plan_stored(id).await?;
+        let plan = self.load_plan(id).await?;
         if plan.stage.phase() != phase {
             return Ok(plan);
         }
@@ -188,13 +193,13 @@ impl Engine {
         let repository = repository.stopped_by(StopSignal::new(is_asked));
         let together =
             PlanSync { engine: self, hold, plan: &plan, project: &project, repository: &repository };
-        let begin = match together.before().await {
+        let begin = match together.sync_before().await {
             Ok(RunStart::At { from, replaces }) => (from, replaces),
             Ok(RunStart::Diverged(plan) | RunStart::Reexamined(plan)) => return Ok(*plan),
             Err(error) => return self.wait_to_land(hold, &plan, &project, error).await,
         };
         if makes_directory(&plan) {
-            leftovers::set_aside(self, hold, &plan, &repository).await?;
+            leftovers::clear_earlier_runs(self, hold, &plan, &repository).await?;
         }
         let plan = self.start(hold, plan, &project, begin).await?;
         let run = plan.run.clone().expect("a started plan has a run");
@@ -314,10 +319,12 @@ impl Engine {
                 }
                 // A landed plan no longer needs its run directories. If removing them fails, `gc` does it
                 // later.
-                if let Err(error) = leftovers::set_aside(self, hold, &scope.plan, &scope.repository).await {
-                    tracing::warn!(plan = %id, error = %told(&error), "could not remove the directories of a landed plan");
+                if let Err(error) =
+                    leftovers::clear_earlier_runs(self, hold, &scope.plan, &scope.repository).await
+                {
+                    tracing::warn!(plan = %id, error = %error_chain(&error), "could not remove the directories of a landed plan");
                 }
-                let applied = self.plan_stored(id).await?;
+                let applied = self.load_plan(id).await?;
                 forget_refs(&applied, &scope.project, &scope.repository).await;
                 return Ok(applied);
             }
@@ -341,9 +348,12 @@ impl Engine {
             (Err(error), _) => failure(&scope, &error),
         };
         let diverges = matches!(command, Command::Diverge(_));
-        let plan = hold.patiently(self.stopping(), || self.issue(hold, command.clone(), &caller)).await?.plan;
+        let plan = hold
+            .retry_while_store_away(self.stopping(), || self.issue(hold, command.clone(), &caller))
+            .await?
+            .plan;
         if diverges {
-            scope.together().settle().await;
+            scope.together().clear_recovery().await;
         }
         Ok(plan)
     }
@@ -388,7 +398,7 @@ async fn run(scope: &RunContext<'_>) -> Result<RunOutcome, EngineError> {
 
 /// Returns the failure that a run reports for an error. The text includes the causes of the error.
 fn failure(scope: &RunContext<'_>, error: &EngineError) -> Command {
-    let text = told(error);
+    let text = error_chain(error);
     let class = match error {
         EngineError::File { .. } => ErrorClass::Filesystem,
         EngineError::Git(_) | EngineError::Repository(_) | EngineError::Unsynced { .. } => ErrorClass::Git,

@@ -2,7 +2,7 @@
 //! the failure.
 
 use drydock_agent::{Ending, ModelFailure, StartError};
-use drydock_domain::{ErrorClass, Event, told};
+use drydock_domain::{ErrorClass, Event, error_chain};
 use serde_json::json;
 
 use super::scope::RunContext;
@@ -85,7 +85,7 @@ impl RunContext<'_> {
         outcome: Option<AgentOutcome>,
     ) -> Result<(), EngineError> {
         let details = json!({ "agent": agent, "how": how, "outcome": outcome.map(AgentOutcome::name) });
-        self.note(Event::Agent { what: "ended", details }).await
+        self.emit(Event::Agent { what: "ended", details }).await
     }
 }
 
@@ -93,7 +93,7 @@ impl RunContext<'_> {
 pub(super) fn described(ending: &Result<Ending, StartError>) -> String {
     match ending {
         Ok(ending) => wording(ending),
-        Err(error) => told(error),
+        Err(error) => error_chain(error),
     }
 }
 

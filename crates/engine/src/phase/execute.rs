@@ -13,7 +13,7 @@ use super::agents::{AgentAssignment, AgentEnd, AgentRole};
 use super::ended::{AgentOutcome, FINISHED};
 use super::judge::{JudgeOutcome, WorkToJudge};
 use super::leftovers::remove_untouched;
-use super::scope::{RunContext, RunOutcome, signature, snapshot};
+use super::scope::{RunContext, RunOutcome, signature, write_checkpoint};
 use crate::error::EngineError;
 use crate::task;
 
@@ -54,7 +54,7 @@ pub(super) async fn run(scope: &RunContext<'_>) -> Result<RunOutcome, EngineErro
     // The agent's changes are recorded regardless of how the run ended.
     let written = match ended.head {
         Some(head) => Some(head),
-        None => scope.remains(&checkout).await?,
+        None => scope.checkpoint_unfinished(&checkout).await?,
     };
     let end = keeping(ended.end, written.as_ref());
     if let Some(written) = written {
@@ -131,7 +131,7 @@ async fn rounds(
         let (tree, head) = (checkout.clone(), judged.head);
         scope.git(move |_| tree.put_back(&head)).await?;
         let details = json!({ "agent": agent, "reasons": reasons });
-        scope.note(Event::Agent { what: "sent_back", details }).await?;
+        scope.emit(Event::Agent { what: "sent_back", details }).await?;
         said = reasons;
     }
 }
@@ -240,7 +240,7 @@ async fn stage(scope: &RunContext<'_>, checkout: &Checkout, onto: &CommitId) -> 
     task::blocking(move || {
         let staged = checkout.stage(&from, &message, &signature(&repository))?;
         if let Some(captured) = staged.captured() {
-            snapshot(&repository, plan.as_str(), &captured)?;
+            write_checkpoint(&repository, plan.as_str(), &captured)?;
         }
         Ok(staged)
     })

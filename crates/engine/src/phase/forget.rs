@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use drydock_domain::{BRANCHES, Plan, PlanId, Project, SNAPSHOTS, State, told};
+use drydock_domain::{BRANCHES, Plan, PlanId, Project, SNAPSHOTS, State, error_chain};
 use drydock_worktree::{CommitId, GitError, MergeOutcome, Push, Repository};
 
 use super::scope::commit_id;
@@ -71,7 +71,7 @@ impl Engine {
             }
             // Commits that did not land keep their refs.
             Ok(false) => {}
-            Err(error) => collected.kept.push(GcKept { what, reason: told(&error) }),
+            Err(error) => collected.kept.push(GcKept { what, reason: error_chain(&error) }),
         }
         Ok(())
     }
@@ -104,7 +104,7 @@ pub(crate) async fn forget_refs(plan: &Plan, project: &Project, repository: &Rep
     match forget(plan, project, repository).await {
         Ok(removed) => tracing::debug!(plan = %plan.id, ?removed, "removed the refs of a landed plan"),
         Err(error) => {
-            tracing::warn!(plan = %plan.id, error = %told(&error), "could not remove the refs of a landed plan");
+            tracing::warn!(plan = %plan.id, error = %error_chain(&error), "could not remove the refs of a landed plan");
         }
     }
 }
@@ -128,7 +128,7 @@ async fn forget(plan: &Plan, project: &Project, repository: &Repository) -> Resu
                     tracing::warn!(remote, branch, text, "the remote did not remove the branch of a landed plan");
                 }
                 Err(error) => {
-                    tracing::warn!(remote, branch, error = %told(&error), "could not remove a branch from the remote");
+                    tracing::warn!(remote, branch, error = %error_chain(&error), "could not remove a branch from the remote");
                 }
             }
         }

@@ -123,7 +123,7 @@ impl Engine {
                 "{target} has commits that {remote} does not have, and the plan builds on them: {commits}; it cannot land \
                  before `git push {remote} {target}`"
             );
-            self.note(hold, vec![Event::Alert { priority: "low", text }]).await?;
+            self.emit(hold, vec![Event::Alert { priority: "low", text }]).await?;
         }
         Ok(base.to_string())
     }

@@ -57,7 +57,7 @@ impl RunContext<'_> {
     ) -> Result<JudgedWork, EngineError> {
         let mut head = self.take_up(checkout, work).await?;
         let mut others = false;
-        let mut joined = self.together().after(checkout, Publish::No).await?;
+        let mut joined = self.together().sync_after(checkout, Publish::No).await?;
         for _ in 0..JOINS_MAX {
             match joined {
                 AfterRunSync::Still => {}
@@ -80,7 +80,7 @@ impl RunContext<'_> {
                 let (tree, at) = (checkout.clone(), head.clone());
                 self.git(move |_| tree.put_back(&at)).await?;
             }
-            joined = self.together().after(checkout, Publish::IfAlone).await?;
+            joined = self.together().sync_after(checkout, Publish::IfAlone).await?;
             if matches!(joined, AfterRunSync::Still) {
                 let completion = Completion::Executed { head: head.to_string(), validations, reviews };
                 let end = RunOutcome::Report(Box::new(Command::Complete(self.run.clone(), completion)));
@@ -115,7 +115,7 @@ impl RunContext<'_> {
                 let signature = signature(&repository);
                 let reason = "the agent made commits itself";
                 let run = Some(run.as_str());
-                repository.pin_branch(
+                repository.backup_branch(
                     &BackupRequest { plan: plan.as_str(), run, reason, signature: &signature },
                     &tip,
                 )?;

@@ -9,11 +9,13 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use drydock_domain::{BackupRef, Event, Fence, PINS, Phase, Plan, PlanId, RunId, SNAPSHOTS, told, trailer};
+use drydock_domain::{
+    BackupRef, Event, Fence, PINS, Phase, Plan, PlanId, RunId, SNAPSHOTS, error_chain, trailer,
+};
 use drydock_worktree::{BackupRequest, Checkout, CommitId, GitError, Repository, make_folder, remove_folder};
 
 use super::link::{PutBack, restore_links};
-use super::scope::{commit_id, is_checkpoint, kept_by, signature, snapshot};
+use super::scope::{commit_id, is_checkpoint, kept_by, signature, write_checkpoint};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::hold::PlanLockGuard;
@@ -85,7 +87,7 @@ impl Drop for RunDirLock {
     /// has a copy of the file, and with it the lock, until it executes (BUG-13).
     fn drop(&mut self) {
         if let Err(error) = self.file.unlock() {
-            tracing::warn!(error = %told(&error), "could not unlock the directory of a run");
+            tracing::warn!(error = %error_chain(&error), "could not unlock the directory of a run");
         }
     }
 }
@@ -149,7 +151,7 @@ pub(crate) fn claim_latest(
     match claim(&leftover, fence)? {
         RunDirOwner::Superseded => {
             let reason = "the process that ran it lost the lock of the plan and has not ended".to_owned();
-            let (work, links) = put_by(repository, &plan.id, &leftover, reason)?;
+            let (work, links) = move_to_kept(repository, &plan.id, &leftover, reason)?;
             Ok(LatestRunDir::PutBy { alerts: put_by_alerts(&plan.id, &leftover, &work, &links) })
         }
         RunDirOwner::Ours { _alive } => {
@@ -163,7 +165,7 @@ pub(crate) fn claim_latest(
 }
 
 /// Creates a run directory and takes its lock.
-pub(crate) fn occupy(directory: &Path) -> io::Result<RunDirLock> {
+pub(crate) fn lock_run_dir(directory: &Path) -> io::Result<RunDirLock> {
     make_folder(&directory.join(TEMP))?;
     let file =
         File::options().create(true).truncate(true).write(true).mode(0o600).open(directory.join(ALIVE))?;
@@ -192,7 +194,7 @@ pub(crate) fn is_occupied(directory: &Path) -> io::Result<bool> {
 
 /// Creates a run directory, takes its lock, and writes the fence into the lock file.
 pub(crate) fn occupy_under(fence: Fence, directory: &Path) -> io::Result<RunDirLock> {
-    let mut alive = occupy(directory)?;
+    let mut alive = lock_run_dir(directory)?;
     alive.file.write_all(fence.0.to_string().as_bytes())?;
     Ok(alive)
 }
@@ -243,7 +245,7 @@ pub(crate) fn remove_leftover(
         RunDirOwner::Ours { _alive } => _alive,
         RunDirOwner::Superseded => {
             let reason = "the process that ran it lost the lock of the plan and has not ended".to_owned();
-            return put_by(repository, plan, leftover, reason).map(alone);
+            return move_to_kept(repository, plan, leftover, reason).map(alone);
         }
     };
     forget_home(&leftover.path);
@@ -259,7 +261,7 @@ pub(crate) fn remove_leftover(
             remove_directory(&leftover.path)?;
             Ok(removed)
         }
-        Err(reason) => put_by(repository, plan, leftover, reason).map(alone),
+        Err(reason) => move_to_kept(repository, plan, leftover, reason).map(alone),
     }
 }
 
@@ -295,7 +297,7 @@ fn work_in(
         Ok(removed) => Ok(Ok(removed)),
         Err(EngineError::Git(error)) if error.is_starved() => Err(error.into()),
         Err(error @ EngineError::Interrupted) => Err(error),
-        Err(error) => Ok(Err(told(&error))),
+        Err(error) => Ok(Err(error_chain(&error))),
     }
 }
 
@@ -307,7 +309,7 @@ pub(super) fn remove_untouched(repository: &Repository, run: &Path) {
         run.parent().map_or(Ok(()), remove_empty)
     };
     if let Err(error) = removed() {
-        tracing::warn!(error = %told(&error), run = %run.display(), "could not remove the directory of a run that did nothing");
+        tracing::warn!(error = %error_chain(&error), run = %run.display(), "could not remove the directory of a run that did nothing");
     }
 }
 
@@ -316,7 +318,7 @@ pub(super) fn remove_untouched(repository: &Repository, run: &Path) {
 pub(crate) fn forget_home(run: &Path) {
     match remove_folder(&run.join(TEMP)) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            tracing::warn!(error = %told(&error), run = %run.display(), "could not remove the home of a run's agent");
+            tracing::warn!(error = %error_chain(&error), run = %run.display(), "could not remove the home of a run's agent");
         }
         Ok(()) | Err(_) => {}
     }
@@ -333,7 +335,7 @@ fn keep_rest(
     let reason = "a run ended and left more than its files";
     let order =
         BackupRequest { plan: plan.as_str(), run: Some(&leftover.run), reason, signature: &signature };
-    Ok(repository.pin_checkout(&order, checkout)?)
+    Ok(repository.backup_checkout(&order, checkout)?)
 }
 
 fn claim(leftover: &OldRunDir, fence: Fence) -> Result<RunDirOwner, EngineError> {
@@ -379,7 +381,7 @@ fn capture(
         return Ok(KeptWork::Snapshot(name));
     }
     match rest {
-        Rest::Checkpoint => snapshot(repository, plan.as_str(), &captured).map(KeptWork::Snapshot),
+        Rest::Checkpoint => write_checkpoint(repository, plan.as_str(), &captured).map(KeptWork::Snapshot),
         Rest::Backup => {
             let signature = signature(repository);
             let reason = "files that were changed after the result of the plan";
@@ -389,14 +391,14 @@ fn capture(
                 reason,
                 signature: &signature,
             };
-            Ok(KeptWork::Snapshot(repository.pin_branch(&order, &captured.commit)?.name))
+            Ok(KeptWork::Snapshot(repository.backup_branch(&order, &captured.commit)?.name))
         }
     }
 }
 
 /// Moves a run directory with all its content to `kept`, and frees the branch that it had checked out. Also
 /// returns the `.git` files that were missing or replaced.
-pub(super) fn put_by(
+pub(super) fn move_to_kept(
     repository: &Repository,
     plan: &PlanId,
     leftover: &OldRunDir,
@@ -462,9 +464,9 @@ fn keep_branch(
     let signature = signature(repository);
     let reason = "a run ended and left commits on the branch";
     let order = BackupRequest { plan: plan.as_str(), run: None, reason, signature: &signature };
-    let pin = repository.pin_branch(&order, &tip)?;
+    let pin = repository.backup_branch(&order, &tip)?;
     // Commits of subplans have the same trailer with another plan.
-    let by_others = repository.others_wrote(std::slice::from_ref(base), &tip, &trailer(""))?;
+    let by_others = repository.has_foreign_commits(std::slice::from_ref(base), &tip, &trailer(""))?;
     Ok(by_others.then_some(pin))
 }
 
@@ -498,7 +500,7 @@ pub(super) fn put_by_alerts(
 /// Keeps the work of all earlier runs of a plan and removes their directories, so that a new run starts
 /// clean. Emits alerts about directories that were kept as a whole and about commits that drydock did not
 /// make, because a person should look at them.
-pub(crate) async fn set_aside(
+pub(crate) async fn clear_earlier_runs(
     engine: &Engine,
     hold: &PlanLockGuard,
     plan: &Plan,
@@ -537,7 +539,7 @@ pub(crate) async fn set_aside(
         Ok(alerts)
     })
     .await?;
-    if alerts.is_empty() { Ok(()) } else { engine.note(hold, alerts).await }
+    if alerts.is_empty() { Ok(()) } else { engine.emit(hold, alerts).await }
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 //! limit ends.
 
 use drydock_agent::Resets;
-use drydock_domain::{Command, Delay, Event, PlanId, RateLimit, Remains, RunId, Timestamp, told};
+use drydock_domain::{Command, Delay, Event, PlanId, RateLimit, Remains, RunId, Timestamp, error_chain};
 use drydock_worktree::{Checkout, CommitId, Repository};
 
 use super::agents::{AgentAssignment, AgentRole};
 use super::remains::cannot_be_held;
-use super::scope::{RunContext, RunOutcome, kept_by, signature, snapshot};
+use super::scope::{RunContext, RunOutcome, kept_by, signature, write_checkpoint};
 use crate::error::EngineError;
 use crate::{clock, task};
 
@@ -59,9 +59,9 @@ impl RunContext<'_> {
         let text = format!(
             "the work of {run} of {plan} could not be kept as a checkpoint, so the next run starts without \
              it; its directory is kept: {}",
-            told(&error)
+            error_chain(&error)
         );
-        self.note(Event::Alert { priority: "high", text }).await
+        self.emit(Event::Alert { priority: "high", text }).await
     }
 
     /// Checkpoints the worktree and returns the commit from which the next run can continue. No run continues
@@ -94,8 +94,8 @@ pub(super) fn kept_work(
     let (plan, run) = (whose.0.as_str(), whose.1.as_str());
     let captured = checkout.capture_change(from, &kept_by(run, label, plan), &signature(repository))?;
     let Some(captured) = captured else { return Ok(None) };
-    let kept = snapshot(repository, plan, &captured)?;
-    // `snapshot` may have returned an earlier checkpoint with the same tree, which has another commit.
+    let kept = write_checkpoint(repository, plan, &captured)?;
+    // `write_checkpoint` may have returned an earlier checkpoint with the same tree, which has another commit.
     let named = repository.refs(&kept)?.into_iter().find(|(name, _)| *name == kept);
     Ok(named.map(|(_, commit)| commit.to_string()))
 }

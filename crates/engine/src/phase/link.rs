@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use drydock_domain::{Event, PlanId, told};
+use drydock_domain::{Event, PlanId, error_chain};
 use drydock_worktree::{Link, Repository};
 
 use super::leftovers::{REVIEW, TREE};
@@ -72,8 +72,8 @@ impl RunContext<'_> {
     pub(super) async fn note_links(&self, links: &[PutBack]) {
         let run = &self.run;
         for link in links {
-            if let Err(error) = self.note(link.alert(run.as_str(), &self.plan.id)).await {
-                tracing::warn!(%run, error = %told(&error), "could not record that .git was restored");
+            if let Err(error) = self.emit(link.alert(run.as_str(), &self.plan.id)).await {
+                tracing::warn!(%run, error = %error_chain(&error), "could not record that .git was restored");
             }
         }
     }
@@ -103,8 +103,9 @@ pub(super) fn restore_links(repository: &Repository, run: &Path) -> Vec<PutBack>
                 restored.push(PutBack { worktree, outcome });
             }
             Err(error) => {
-                tracing::warn!(error = %told(&error), worktree = %worktree.display(), "could not restore the file .git of a worktree");
-                restored.push(PutBack { worktree, outcome: LinkOutcome::Failed { reason: told(&error) } });
+                tracing::warn!(error = %error_chain(&error), worktree = %worktree.display(), "could not restore the file .git of a worktree");
+                restored
+                    .push(PutBack { worktree, outcome: LinkOutcome::Failed { reason: error_chain(&error) } });
             }
         }
     }

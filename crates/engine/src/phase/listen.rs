@@ -8,7 +8,7 @@ use drydock_agent::{
     Activity, AgentSpec, Message, OutputStream, PermissionAsked, Resets, SessionUsage, Signal, means_to_ask,
     verdict_in,
 };
-use drydock_domain::{CHOICES_MAX, Choice, Event, Question, ResourceUsage, counted, put_choice, tangle};
+use drydock_domain::{CHOICES_MAX, Choice, Event, Question, ResourceUsage, check_tree, counted, put_choice};
 use drydock_worktree::{Checkout, TreeId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -130,10 +130,10 @@ impl<'a> AgentListener<'a> {
         loop {
             tokio::select! {
                 signal = heard.recv() => match signal {
-                    Some(signal) => self.hear(signal).await?,
+                    Some(signal) => self.handle_signal(signal).await?,
                     None => break,
                 },
-                _ = look.tick() => self.scope.tell_usage(self.agent, &mut self.told).await?,
+                _ = look.tick() => self.scope.emit_usage(self.agent, &mut self.told).await?,
             }
             // Lines that arrive together are written together.
             if heard.is_empty() || self.scope.log.is_full() {
@@ -182,7 +182,7 @@ impl<'a> AgentListener<'a> {
         }
     }
 
-    async fn hear(&mut self, signal: Signal) -> Result<(), EngineError> {
+    async fn handle_signal(&mut self, signal: Signal) -> Result<(), EngineError> {
         self.count(&signal);
         self.print(&signal);
         match signal {
@@ -219,17 +219,17 @@ impl<'a> AgentListener<'a> {
                     Message::Subplan(asked) => Some(asked.to_string()),
                     _ => None,
                 };
-                if let (Err(reason), Some(line)) = (self.message(message).await?, piece) {
+                if let (Err(reason), Some(line)) = (self.handle_message(message).await?, piece) {
                     self.mistaken(&line, &reason);
                 }
             }
             Signal::Called(message, reply) => {
                 self.messages += 1;
-                let outcome = self.message(message).await?;
+                let outcome = self.handle_message(message).await?;
                 reply.say(outcome);
             }
             Signal::Keep { label, reply } => {
-                let outcome = self.keep_around(&label).await?;
+                let outcome = self.checkpoint_around_tool(&label).await?;
                 reply.say(outcome);
             }
             Signal::Session { id, begun, told } => self.session(id, begun, told).await?,
@@ -245,7 +245,7 @@ impl<'a> AgentListener<'a> {
             Signal::Stalled { quiet } => self.stalled(quiet).await?,
             Signal::Activity(activity) => {
                 self.messages += 1;
-                self.scope.note(told(self.agent, &activity)).await?;
+                self.scope.emit(told(self.agent, &activity)).await?;
             }
         }
         Ok(())
@@ -257,12 +257,12 @@ impl<'a> AgentListener<'a> {
         let PermissionAsked { tool, matches, question } = asked;
         let details = json!({ "agent": self.agent, "question": question });
         self.question.get_or_insert_with(|| Question::permission(question, &tool, &matches));
-        self.scope.note(Event::Agent { what: "asked", details }).await
+        self.scope.emit(Event::Agent { what: "asked", details }).await
     }
 
     /// Checkpoints the worktree around a tool call if it changed. A failure is reported and does not end the
     /// run.
-    async fn keep_around(&mut self, label: &str) -> Result<Result<(), String>, EngineError> {
+    async fn checkpoint_around_tool(&mut self, label: &str) -> Result<Result<(), String>, EngineError> {
         // Only changes of a writer are part of the work.
         if self.role != AgentRole::Writer || self.tool_looks >= TOOL_LOOKS_MAX {
             return Ok(Ok(()));
@@ -279,16 +279,16 @@ impl<'a> AgentListener<'a> {
             Ok(Some(kept)) => {
                 self.tool_snapshots += 1;
                 let details = json!({ "agent": self.agent, "label": label, "ref": kept });
-                self.scope.note(Event::Agent { what: "checkpoint", details }).await.map(Ok)
+                self.scope.emit(Event::Agent { what: "checkpoint", details }).await.map(Ok)
             }
-            Err(error) => self.unkept(label, drydock_domain::told(&error)).await.map(Err),
+            Err(error) => self.unkept(label, drydock_domain::error_chain(&error)).await.map(Err),
         }
     }
 
     /// Emits that a checkpoint failed. The agent continues.
     async fn unkept(&self, label: &str, reason: String) -> Result<String, EngineError> {
         let details = json!({ "agent": self.agent, "label": label, "reason": reason });
-        self.scope.note(Event::Agent { what: "checkpoint_failed", details }).await?;
+        self.scope.emit(Event::Agent { what: "checkpoint_failed", details }).await?;
         Ok(reason)
     }
 
@@ -312,7 +312,7 @@ impl<'a> AgentListener<'a> {
             details["told"] = json!(told);
         }
         self.told.begin_session(Some((id, told)));
-        self.scope.note(Event::Agent { what: "session", details }).await
+        self.scope.emit(Event::Agent { what: "session", details }).await
     }
 
     /// Counts a tool call when it is first reported.
@@ -355,7 +355,7 @@ impl<'a> AgentListener<'a> {
             return Ok(());
         }
         self.messages += 1;
-        self.garbled(reason).await.map(drop)
+        self.emit_rejected(reason).await.map(drop)
     }
 
     /// Alerts people to an agent that shows no sign of life, so that they can decide what to do.
@@ -418,7 +418,7 @@ impl<'a> AgentListener<'a> {
     fn choose(&mut self, choice: Choice) -> Result<Choice, String> {
         let mut choices = self.choices.clone();
         put_choice(&mut choices, choice.clone());
-        if let Some(tangle) = tangle(&choices) {
+        if let Some(tangle) = check_tree(&choices) {
             return Err(format!("the choice {:?} cannot be recorded: {tangle}", choice.question));
         }
         if choices.len() > CHOICES_MAX {
@@ -477,7 +477,7 @@ impl<'a> AgentListener<'a> {
         self.reviewed(OutputStream::Stdout, line);
         self.messages += 1;
         self.garbled_piece(line, &reason);
-        let reason = self.garbled(reason).await?;
+        let reason = self.emit_rejected(reason).await?;
         if asks {
             let shown: String = line.trim().chars().take(UNREAD_MAX).collect();
             let cut = if shown.len() < line.trim().len() { " …" } else { "" };
@@ -486,20 +486,20 @@ impl<'a> AgentListener<'a> {
                          {shown}{cut}",
                 self.agent
             );
-            drop(self.message(Message::Ask { question, options: Vec::new() }).await?);
+            drop(self.handle_message(Message::Ask { question, options: Vec::new() }).await?);
         }
         Ok(())
     }
 
     /// Handles a message. Returns the reason if the message is rejected.
-    async fn message(&mut self, message: Message) -> Result<Result<(), String>, EngineError> {
+    async fn handle_message(&mut self, message: Message) -> Result<Result<(), String>, EngineError> {
         let (agent, resets) = (self.agent, message.resets());
         let event = match message {
             Message::Choice { question, chosen, alternatives, rationale, confidence, id, under } => {
                 let choice = Choice { question, chosen, alternatives, rationale, confidence, id, under };
                 match self.choose(choice) {
                     Ok(choice) => Event::ChoiceRecorded(choice),
-                    Err(reason) => return self.garbled(reason).await.map(Err),
+                    Err(reason) => return self.emit_rejected(reason).await.map(Err),
                 }
             }
             Message::Progress { text, percent } => Event::Agent {
@@ -509,7 +509,9 @@ impl<'a> AgentListener<'a> {
             Message::Checkpoint { label } => {
                 let kept = match self.scope.keep(&self.checkout.within(LIVE_CAPTURE_MAX), &label).await {
                     Ok(kept) => kept,
-                    Err(error) => return self.unkept(&label, drydock_domain::told(&error)).await.map(Err),
+                    Err(error) => {
+                        return self.unkept(&label, drydock_domain::error_chain(&error)).await.map(Err);
+                    }
                 };
                 Event::Agent {
                     what: "checkpoint",
@@ -534,23 +536,23 @@ impl<'a> AgentListener<'a> {
             }
             Message::Subplan(asked) if self.role == AgentRole::Strategist => match self.subplan(asked) {
                 Ok(event) => event,
-                Err(reason) => return self.garbled(reason).await.map(Err),
+                Err(reason) => return self.emit_rejected(reason).await.map(Err),
             },
             Message::Subplan(_) => {
                 let reason = "subplans can be requested only in Strategize".to_owned();
-                return self.garbled(reason).await.map(Err);
+                return self.emit_rejected(reason).await.map(Err);
             }
             Message::Verdict { .. } => {
-                return self.garbled("only reviewers can give verdicts".to_owned()).await.map(Err);
+                return self.emit_rejected("only reviewers can give verdicts".to_owned()).await.map(Err);
             }
         };
-        self.scope.note(event).await.map(Ok)
+        self.scope.emit(event).await.map(Ok)
     }
 
     /// Emits that a message was rejected, and returns the reason.
-    async fn garbled(&self, reason: String) -> Result<String, EngineError> {
+    async fn emit_rejected(&self, reason: String) -> Result<String, EngineError> {
         let details = json!({ "agent": self.agent, "reason": reason });
-        self.scope.note(Event::Agent { what: "garbled", details }).await?;
+        self.scope.emit(Event::Agent { what: "garbled", details }).await?;
         Ok(reason)
     }
 }

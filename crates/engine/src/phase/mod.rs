@@ -28,8 +28,8 @@ mod validate;
 
 pub(crate) use ended::wording;
 pub(crate) use leftovers::{
-    KeptWork, LatestRunDir, OldRunDir, Rest, RunDirLock, claim_latest, is_occupied, leftovers, occupy,
-    remove_empty, remove_leftover, set_aside,
+    KeptWork, LatestRunDir, OldRunDir, Rest, RunDirLock, claim_latest, clear_earlier_runs, is_occupied,
+    leftovers, lock_run_dir, remove_empty, remove_leftover,
 };
 pub(crate) use scope::{commit_id, is_checkpoint, kept_as, signature};
 pub(crate) use settle::{IntentEnd, intent_end};

@@ -4,7 +4,7 @@
 //! it still accepts.
 
 use drydock_agent::AgentSpec;
-use drydock_domain::{TokenId, told};
+use drydock_domain::{TokenId, error_chain};
 use tokio::sync::OnceCell;
 
 use super::scope::RunContext;
@@ -26,14 +26,14 @@ impl RunContext<'_> {
     /// Creates the token of the run. A failure is only logged, because an agent can work without a token.
     async fn mint(&self) -> Option<(TokenId, Secret)> {
         let minted = self.engine.run_token(&self.plan.id, &self.run).await;
-        minted.inspect_err(|error| tracing::warn!(error = %told(&error), "a run has no token")).ok()
+        minted.inspect_err(|error| tracing::warn!(error = %error_chain(&error), "a run has no token")).ok()
     }
 
     /// Deletes the token of the run after its agents have ended.
     pub(super) async fn forget_pass(&self) {
         let Some(Some((token, _))) = self.pass.get() else { return };
         if let Err(error) = self.engine.store().token_forget(token).await {
-            tracing::warn!(error = %told(&error), "could not delete the token of a run; it expires with the run");
+            tracing::warn!(error = %error_chain(&error), "could not delete the token of a run; it expires with the run");
         }
     }
 }

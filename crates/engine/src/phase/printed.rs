@@ -4,7 +4,7 @@
 use std::io;
 
 use drydock_agent::{AgentSpec, Signal};
-use drydock_domain::{Event, Phase, Plan, RunId, told};
+use drydock_domain::{Event, Phase, Plan, RunId, error_chain};
 use tokio::sync::mpsc;
 
 use super::scope::RunContext;
@@ -50,15 +50,15 @@ impl RunContext<'_> {
         if let Some(error) = self.log.finish().await
             && let Err(error) = self.warn_log(&error).await
         {
-            tracing::warn!(run = %self.run, error = %told(&error), "could not record that the log is not complete");
+            tracing::warn!(run = %self.run, error = %error_chain(&error), "could not record that the log is not complete");
         }
     }
 
     async fn warn_log(&self, error: &io::Error) -> Result<(), EngineError> {
         let (plan, run) = (&self.plan.id, &self.run);
-        tracing::warn!(%plan, %run, error = %told(error), "could not write the log of a run; the run continues");
+        tracing::warn!(%plan, %run, error = %error_chain(error), "could not write the log of a run; the run continues");
         let text = format!("the log of run {run} of {plan} could not be written: {error}; the run continues");
-        self.note(Event::Alert { priority: "low", text }).await
+        self.emit(Event::Alert { priority: "low", text }).await
     }
 
     /// Writes the output of a command to the log as it arrives, until the command ends.

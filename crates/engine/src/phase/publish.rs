@@ -1,7 +1,7 @@
 //! Lands at the project's remote: announces the intent, records it, pushes, and updates the local branch.
 //! `applied` is recorded only when the remote has the commit.
 
-use drydock_domain::{Command, Delay, Event, Intent, LandingProof, RemoteAway, told};
+use drydock_domain::{Command, Delay, Event, Intent, LandingProof, RemoteAway, error_chain};
 use drydock_worktree::{CommitId, Followed, IntentPushed, RemoteLanded, RemoteLanding, RemoteTip};
 
 use super::apply::{ApplyRun, Attempt, Merged};
@@ -95,7 +95,7 @@ impl ApplyRun<'_> {
     /// Records that the remote has the commit.
     pub(super) async fn published(&self, remote: &str, commit: &CommitId) -> Result<RunOutcome, EngineError> {
         let (target, remote, at) = (self.target().to_owned(), remote.to_owned(), commit.to_string());
-        self.scope.note(Event::TargetSent { target, remote, commit: at }).await?;
+        self.scope.emit(Event::TargetSent { target, remote, commit: at }).await?;
         self.landed(commit, LandingProof::Intended).await
     }
 
@@ -121,7 +121,7 @@ impl ApplyRun<'_> {
         // The push has ended, so nothing can land under an intent that stays.
         let revoked = self.scope.git(move |repository| repository.intents_revoke(&at, &plan)).await;
         if let Err(error) = revoked {
-            tracing::warn!(plan = %self.scope.plan.id, error = %told(&error), "could not delete an intent at the remote");
+            tracing::warn!(plan = %self.scope.plan.id, error = %error_chain(&error), "could not delete an intent at the remote");
         }
         self.revoke().await?;
         self.scope.engine.issue_landing(self.scope.hold, self.project, Command::Forgo, WORKER).await?;
@@ -159,7 +159,7 @@ impl ApplyRun<'_> {
                 )
             }
             Ok(Followed::Occupied(operation)) => format!("{operation}; when that is finished, `{pull}`"),
-            Err(EngineError::Git(error)) => format!("{}; `{pull}`", told(&error)),
+            Err(EngineError::Git(error)) => format!("{}; `{pull}`", error_chain(&error)),
             Err(error) => return Err(error),
         };
         Ok(Some(format!(

@@ -2,10 +2,10 @@
 //! people can see it when they answer a question or return to the plan. If no commit can hold the work, the
 //! whole run directory is kept.
 
-use drydock_domain::{ErrorClass, Event, told};
+use drydock_domain::{ErrorClass, Event, error_chain};
 use drydock_worktree::{Checkout, CommitId, GitError};
 
-use super::leftovers::{KeptWork, OldRunDir, put_by};
+use super::leftovers::{KeptWork, OldRunDir, move_to_kept};
 use super::limit::kept_work;
 use super::scope::{RunContext, RunOutcome, commit_id};
 use crate::error::EngineError;
@@ -14,7 +14,10 @@ use crate::task;
 impl RunContext<'_> {
     /// Checkpoints the worktree of an ended run and returns the commit; `None` if nothing changed. If the
     /// checkpoint fails, the directory stays and the reason why the run ended is not lost.
-    pub(super) async fn remains(&self, checkout: &Checkout) -> Result<Option<CommitId>, EngineError> {
+    pub(super) async fn checkpoint_unfinished(
+        &self,
+        checkout: &Checkout,
+    ) -> Result<Option<CommitId>, EngineError> {
         // A process that lost the plan must not touch files that the next run may already use.
         if self.hold.lost().is_cancelled() || !checkout.path().exists() {
             return Ok(None);
@@ -32,7 +35,7 @@ impl RunContext<'_> {
             // A capture that fails or is asked to stop does not change how the run ended. The next run
             // captures the worktree.
             Err(error @ (EngineError::Git(_) | EngineError::Invalid { .. } | EngineError::Interrupted)) => {
-                tracing::warn!(run = %self.run, error = %told(&error), "could not checkpoint the work; the next run does it");
+                tracing::warn!(run = %self.run, error = %error_chain(&error), "could not checkpoint the work; the next run does it");
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -47,7 +50,10 @@ impl RunContext<'_> {
             return Err(error.into());
         }
         let place = self.put_by(&error).await?;
-        Ok(self.failed(ErrorClass::Uncapturable, format!("{}; the work is kept in {place}", told(&error))))
+        Ok(self.failed(
+            ErrorClass::Uncapturable,
+            format!("{}; the work is kept in {place}", error_chain(&error)),
+        ))
     }
 
     /// Moves work that no commit can hold to `kept`, with its directory, and emits an alert with the
@@ -57,15 +63,16 @@ impl RunContext<'_> {
         let text = format!(
             "the work of {run} of {plan} could not be kept as a checkpoint, so the next run starts without \
              it; it is kept in {place}: {}",
-            told(error)
+            error_chain(error)
         );
-        self.note(Event::Alert { priority: "high", text }).await
+        self.emit(Event::Alert { priority: "high", text }).await
     }
 
     async fn put_by(&self, error: &GitError) -> Result<String, EngineError> {
         let leftover = OldRunDir { path: self.directory(), run: self.run.to_string() };
-        let (repository, plan, reason) = (self.repository.clone(), self.plan.id.clone(), told(error));
-        let (work, links) = task::blocking(move || put_by(&repository, &plan, &leftover, reason)).await?;
+        let (repository, plan, reason) = (self.repository.clone(), self.plan.id.clone(), error_chain(error));
+        let (work, links) =
+            task::blocking(move || move_to_kept(&repository, &plan, &leftover, reason)).await?;
         self.note_links(&links).await;
         Ok(match work {
             KeptWork::Directory { path, .. } => path.display().to_string(),

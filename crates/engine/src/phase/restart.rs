@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use drydock_domain::{
     Command, Event, Fence, Obstacle, Phase, Plan, PlanId, Project, Remains, RestartPoint, RunId, SNAPSHOTS,
-    State, StoredEvent, TakeOverCause, due, told,
+    State, StoredEvent, TakeOverCause, error_chain, next_effect,
 };
 use drydock_worktree::{CommitId, GitError, Repository, StopSignal};
 
-use super::leftovers::{OldRunDir, TREE, claim_interrupted, put_by, put_by_alerts};
+use super::leftovers::{OldRunDir, TREE, claim_interrupted, move_to_kept, put_by_alerts};
 use super::limit::SO_FAR;
 use super::remains::cannot_be_held;
-use super::scope::{commit_id, kept_by, signature, snapshot};
+use super::scope::{commit_id, kept_by, signature, write_checkpoint};
 use crate::absent::cannot_open;
 use crate::diff::snapshots;
 use crate::engine::{Engine, WORKER};
@@ -164,7 +164,7 @@ impl Engine {
         })
         .await;
         if !alerts.is_empty() {
-            self.note(hold, alerts).await?;
+            self.emit(hold, alerts).await?;
         }
         found
     }
@@ -174,11 +174,11 @@ impl Engine {
     pub(crate) async fn hold_for_person(&self, hold: &PlanLockGuard, id: &PlanId) {
         let Some(target) = self.stopped_for() else { return };
         let held = async {
-            let plan = self.plan_stored(id).await?;
+            let plan = self.load_plan(id).await?;
             // A plan that waits for a rate limit or a remote is not being worked on, so there is nothing to
             // stop.
             let left = plan.stage.state() == State::Processing || plan.waits().is_some();
-            if left || due(&plan).is_none() {
+            if left || next_effect(&plan).is_none() {
                 return Ok(());
             }
             let met = match plan.place.is_none() || *target == plan.id {
@@ -191,13 +191,13 @@ impl Engine {
             }
         };
         if let Err(error) = held.await {
-            tracing::warn!(plan = %id, error = %told(&error), "could not make the plan wait for a person; a worker may continue it");
+            tracing::warn!(plan = %id, error = %error_chain(&error), "could not make the plan wait for a person; a worker may continue it");
         }
     }
 }
 
 fn unkept(plan: &Plan, error: &EngineError) -> Remains {
-    tracing::warn!(plan = %plan.id, error = %told(error), "the next run does not continue the interrupted one");
+    tracing::warn!(plan = %plan.id, error = %error_chain(error), "the next run does not continue the interrupted one");
     Remains::Work(None)
 }
 
@@ -275,16 +275,16 @@ fn captured(
     }
     let captured = captured?;
     let Some(captured) = captured else { return Ok(Some(None)) };
-    snapshot(repository, plan.id.as_str(), &captured).map(|name| Some(Some(name)))
+    write_checkpoint(repository, plan.id.as_str(), &captured).map(|name| Some(Some(name)))
 }
 
 /// Moves a directory whose capture takes too long to `kept`, so that the next run does not wait for the same
 /// capture. Returns the alerts about it. If this fails, the next run does it.
 fn put_by_slow(repository: &Repository, plan: &PlanId, leftover: &OldRunDir, error: &GitError) -> Vec<Event> {
-    match put_by(repository, plan, leftover, told(error)) {
+    match move_to_kept(repository, plan, leftover, error_chain(error)) {
         Ok((work, links)) => put_by_alerts(plan, leftover, &work, &links),
         Err(error) => {
-            tracing::warn!(%plan, run = leftover.run, error = %told(&error), "could not move the directory of a run to kept");
+            tracing::warn!(%plan, run = leftover.run, error = %error_chain(&error), "could not move the directory of a run to kept");
             Vec::new()
         }
     }

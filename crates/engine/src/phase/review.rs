@@ -33,7 +33,7 @@ impl RunContext<'_> {
         if reviewers.is_empty() {
             return Ok(ReviewOutcome::Agreed(Vec::new()));
         }
-        self.note(Event::Proposed { number, commit: commit.to_string() }).await?;
+        self.emit(Event::Proposed { number, commit: commit.to_string() }).await?;
         let (mut reviews, mut reasons) = (Vec::new(), Vec::new());
         for reviewer in reviewers {
             let review = match self.ask_until_verdict(reviewer, number, commit).await? {
@@ -79,7 +79,7 @@ impl RunContext<'_> {
                 commit: commit.to_string(),
                 opinion,
             };
-            self.note(Event::Reviewed { number, review: review.clone() }).await?;
+            self.emit(Event::Reviewed { number, review: review.clone() }).await?;
             match silent {
                 None => return Ok(Ok(review)),
                 Some(reason) if asked < ASKED_MAX => {
@@ -141,7 +141,7 @@ impl RunContext<'_> {
             "reviewer {agent} of {plan} asked a question, and the plan continues without \
                             it: {asks}"
         );
-        self.note(Event::Alert { priority: "low", text }).await?;
+        self.emit(Event::Alert { priority: "low", text }).await?;
         Ok(format!("it asked: {asks}"))
     }
 }

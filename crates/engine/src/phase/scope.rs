@@ -89,7 +89,7 @@ impl RunContext<'_> {
         Ok(task::blocking(move || work(repository)).await?)
     }
 
-    pub(super) async fn note(&self, event: Event) -> Result<(), EngineError> {
+    pub(super) async fn emit(&self, event: Event) -> Result<(), EngineError> {
         self.note_all(vec![event]).await
     }
 
@@ -98,8 +98,8 @@ impl RunContext<'_> {
         // store.
         let (store, lease) = (self.engine.store(), self.hold.lease());
         let batch = &lease.batch(events);
-        let attempt = || async move { Ok(store.plan_note(lease, batch).await?) };
-        self.hold.patiently(self.engine.stopping(), attempt).await
+        let attempt = || async move { Ok(store.event_append(lease, batch).await?) };
+        self.hold.retry_while_store_away(self.engine.stopping(), attempt).await
     }
 
     /// Returns the end of a run that failed.
@@ -146,7 +146,7 @@ pub(crate) fn is_checkpoint(
     known: &[CommitId],
     commit: &CommitId,
 ) -> Result<bool, GitError> {
-    if repository.others_wrote(known, commit, &trailer(plan))? {
+    if repository.has_foreign_commits(known, commit, &trailer(plan))? {
         return Ok(false);
     }
     let tree = repository.tree_of(commit)?;
@@ -162,7 +162,7 @@ pub(crate) fn kept_by(run: &str, label: &str, plan: &str) -> String {
 /// Stores a captured tree under the next free checkpoint ref of a plan, and returns the ref. An existing
 /// checkpoint with the same tree and parent is reused. One with another parent is not: the next run would
 /// continue from different work.
-pub(crate) fn snapshot(
+pub(crate) fn write_checkpoint(
     repository: &Repository,
     plan: &str,
     captured: &Captured,

@@ -2,7 +2,7 @@
 //! intents of the plan are deleted, so that nothing can land under them any more, and then the target is
 //! read.
 
-use drydock_domain::{Intent, LandingProof, Plan, PlanId, Project, RemoteAway, RunId, told};
+use drydock_domain::{Intent, LandingProof, Plan, PlanId, Project, RemoteAway, RunId, error_chain};
 use drydock_worktree::{CommitId, RefDeleted, RemoteTip, Repository, Revoked};
 
 use super::ground::away;
@@ -67,7 +67,7 @@ pub(crate) fn intent_end(
         // Nothing can land twice under a remaining intent. It is removed with the plan's other refs, except for
         // a subplan in another project, where it stays without effect.
         (Err(error), IntentEnd::Landed(..)) if !matches!(error, EngineError::LeaseLost { .. }) => {
-            tracing::warn!(plan = %plan.id, error = %told(&error), "the intent of a landing stays for now");
+            tracing::warn!(plan = %plan.id, error = %error_chain(&error), "the intent of a landing stays for now");
         }
         (revoked, _) => revoked?,
     }

@@ -83,7 +83,7 @@ impl RunContext<'_> {
     }
 
     /// Emits the usage of the run, if that is due.
-    pub(super) async fn tell_usage(&self, agent: &str, told: &mut UsageReporter) -> Result<(), EngineError> {
+    pub(super) async fn emit_usage(&self, agent: &str, told: &mut UsageReporter) -> Result<(), EngineError> {
         let Some((_, used)) = self.hold.tally().read() else { return Ok(()) };
         let since = |least: Duration| told.at.is_none_or(|at| at.elapsed() >= least);
         let more = without_time(used) != without_time(told.used) && since(TOLD_EVERY);
@@ -120,7 +120,7 @@ impl RunContext<'_> {
             details["session"] = json!({ "id": session.id, "tokens": tokens, "cost_micros": cost_micros });
             session.told = session.used;
         }
-        self.note(Event::Agent { what: "usage", details }).await
+        self.emit(Event::Agent { what: "usage", details }).await
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) async fn run(scope: &RunContext<'_>) -> Result<RunOutcome, EngineErro
         return Ok(scope.failed(ErrorClass::ForbiddenChange, text));
     }
     // The draft is adopted only if branch and remote are in sync.
-    if let AfterRunSync::Diverged(divergence) = scope.together().after(&checkout, Publish::No).await? {
+    if let AfterRunSync::Diverged(divergence) = scope.together().sync_after(&checkout, Publish::No).await? {
         return Ok(RunOutcome::Report(Box::new(Command::Diverge(divergence))));
     }
     let tree = scope.tree();
@@ -77,7 +77,7 @@ async fn tell_landed(scope: &RunContext<'_>, fanout: Option<&Fanout>) -> Result<
             let name = &piece.name;
             let text =
                 format!("subplan {name} has already landed in {project} as {commit} and is not run again");
-            scope.note(Event::Alert { priority: "low", text }).await?;
+            scope.emit(Event::Alert { priority: "low", text }).await?;
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use drydock_agent::Ending;
-use drydock_domain::{Event, Validation, ValidationResult, told};
+use drydock_domain::{Event, Validation, ValidationResult, error_chain};
 use tokio::sync::mpsc;
 use tracing::Instrument;
 
@@ -48,7 +48,7 @@ impl RunContext<'_> {
                 SingleValidation::Stopped => return Ok(ValidationOutcome::Stopped),
                 SingleValidation::OutOfTime => return Ok(ValidationOutcome::OutOfTime),
             };
-            self.note(Event::Validated(run.clone())).await?;
+            self.emit(Event::Validated(run.clone())).await?;
             runs.push(run);
         }
         Ok(ValidationOutcome::Ran(runs))
@@ -83,7 +83,7 @@ impl RunContext<'_> {
         let (answer, printed) = tokio::join!(answer, self.print(&stream, lines));
         printed?;
         let (passed, how, output) = match answer {
-            Err(error) => (false, told(&error), String::new()),
+            Err(error) => (false, error_chain(&error), String::new()),
             Ok(result) if left.is_some() && matches!(result.ending, Ending::TimedOut { .. }) => {
                 return Ok(SingleValidation::OutOfTime);
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use drydock_agent::{Ending, RunDirs};
 use drydock_domain::{
     EffectiveInvariants, Enforcement, Finding, InheritedInvariants, Invariant, InvariantCheck, Phase, Plan,
-    Project, Rule, told,
+    Project, Rule, error_chain,
 };
 use drydock_worktree::{CommitId, Repository};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ use super::expression;
 use super::facts::{DiffFacts, Facts, gather, measure};
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::phase::{RunDirLock, commit_id, occupy};
+use crate::phase::{RunDirLock, commit_id, lock_run_dir};
 use crate::task;
 
 /// The timeout of an invariant's command.
@@ -159,8 +159,8 @@ impl Engine {
         let (repository, commit, path) = (repository.clone(), subject.to.clone(), root.join("tree"));
         let directory = root.clone();
         let made = task::blocking(move || {
-            let alive = occupy(&directory).map_err(|error| told(&error))?;
-            repository.checkout_detached(&path, &commit).map(|_| alive).map_err(|error| told(&error))
+            let alive = lock_run_dir(&directory).map_err(|error| error_chain(&error))?;
+            repository.checkout_detached(&path, &commit).map(|_| alive).map_err(|error| error_chain(&error))
         });
         let alive = made.await.map_err(|error| format!("no checkout could be created for it: {error}"))?;
         Ok(CommandCheckout { root: Some(root), alive: Some(alive), reads })
@@ -190,7 +190,7 @@ impl Engine {
         let runner = self.runner_for(plan);
         let answer = runner.shell(command, &dirs, &environment, COMMAND_MAX, stop.clone()).await;
         match answer {
-            Err(error) => InvariantCheck::Unknown(told(&error)),
+            Err(error) => InvariantCheck::Unknown(error_chain(&error)),
             Ok(result) => judge(command, result.ending, result.output.trim_end()),
         }
     }
@@ -215,8 +215,8 @@ struct CommandCheckout {
 }
 
 fn remove(repository: &Repository, root: &Path) -> Result<(), String> {
-    repository.checkout_remove(&root.join("tree")).map_err(|error| told(&error))?;
-    std::fs::remove_dir_all(root).map_err(|error| told(&error))
+    repository.checkout_remove(&root.join("tree")).map_err(|error| error_chain(&error))?;
+    std::fs::remove_dir_all(root).map_err(|error| error_chain(&error))
 }
 
 fn judge(command: &str, ending: Ending, output: &str) -> InvariantCheck {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use drydock_domain::{Phase, Plan, Project, counted, told};
+use drydock_domain::{Phase, Plan, Project, counted, error_chain};
 use drydock_worktree::{CommitId, Repository};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -99,8 +99,8 @@ pub(crate) fn gather(plan: &Plan, project: &Project, at: Phase, diff: DiffFacts)
 
 /// Measures the difference between two commits, or returns why rules cannot check it.
 pub(crate) fn measure(repository: &Repository, from: &CommitId, to: &CommitId) -> Result<DiffFacts, String> {
-    let stat = repository.stat(from, to).map_err(|error| told(&error))?;
-    let changes = repository.changes(from, to).map_err(|error| told(&error))?;
+    let stat = repository.stat(from, to).map_err(|error| error_chain(&error))?;
+    let changes = repository.changes(from, to).map_err(|error| error_chain(&error))?;
     // Both paths of a rename: moving a file out of a protected directory changes that directory.
     let paths: BTreeSet<String> =
         changes.into_iter().flat_map(|change| [Some(change.path), change.from]).flatten().collect();

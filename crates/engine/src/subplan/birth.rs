@@ -15,7 +15,7 @@ use crate::rule::effective_for;
 impl Engine {
     /// Spawns a child for each subplan that has none; returns true if there were any. If the remaining budget
     /// is too small for all of them, a person is asked once, instead of once per child with an empty budget.
-    pub(super) async fn bear(
+    pub(super) async fn spawn_children(
         &self,
         hold: &PlanLockGuard,
         plan: &Plan,
@@ -29,7 +29,7 @@ impl Engine {
             self.issue(hold, Command::Exhaust { run: None, work: Remains::Work(None) }, WORKER).await?;
             return Ok(true);
         }
-        let count = fanout.unborn().count();
+        let count = fanout.unspawned().count();
         let inherited = Inherited::of(plan, effective_for(self, plan).await?, count);
         let (mut births, mut stillborn) = (Vec::new(), Vec::new());
         for (index, piece) in fanout.pieces.iter().enumerate().filter(|(_, piece)| unborn(piece)) {

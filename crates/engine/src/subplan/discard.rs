@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use drydock_domain::{JOINS, Plan, PlanId, Project, SNAPSHOTS, State, told};
+use drydock_domain::{JOINS, Plan, PlanId, Project, SNAPSHOTS, State, error_chain};
 use drydock_worktree::{CommitId, GitError, RefDeleted, Repository};
 
 use crate::engine::Engine;
@@ -43,7 +43,7 @@ impl Engine {
                 Ok(repository) => repository,
                 Err(error) => {
                     let what = format!("{JOINS} of project {}", project.name);
-                    collected.kept.push(GcKept { what, reason: told(&error) });
+                    collected.kept.push(GcKept { what, reason: error_chain(&error) });
                     continue;
                 }
             };

@@ -38,14 +38,14 @@ impl Engine {
     pub(crate) async fn drive_tree(&self, plan: &Plan) -> Result<Plan, EngineError> {
         let parallel = plan.fanout.as_ref().map_or(1, |fanout| fanout.max_parallel as usize);
         let busy = AtomicUsize::new(0);
-        let hands = (0..parallel.clamp(1, HANDS_MAX)).map(|_| self.hand(plan, &busy));
+        let hands = (0..parallel.clamp(1, HANDS_MAX)).map(|_| self.worker_loop(plan, &busy));
         for done in join_all(hands).await {
             done?;
         }
         if self.stopping().is_cancelled() {
             return Err(EngineError::Interrupted);
         }
-        let plan = self.plan_stored(&plan.id).await?;
+        let plan = self.load_plan(&plan.id).await?;
         match self.asking(plan.id.clone()).await? {
             Some(decision) if is_tended(&plan) => {
                 let command = "its subplans continue";
@@ -72,7 +72,7 @@ impl Engine {
         })
     }
 
-    async fn hand(&self, plan: &Plan, busy: &AtomicUsize) -> Result<(), EngineError> {
+    async fn worker_loop(&self, plan: &Plan, busy: &AtomicUsize) -> Result<(), EngineError> {
         let mut watch = self.store().watch();
         let owner = self.identity().holder("work on subplans").owner;
         while !self.stopping().is_cancelled() {
@@ -109,20 +109,20 @@ impl Engine {
     /// Returns true if the subplans of a plan continue without a person.
     fn goes_on(&self, plan: PlanId) -> BoxFuture<'_, Result<bool, EngineError>> {
         Box::pin(async move {
-            let plan = self.plan_stored(&plan).await?;
+            let plan = self.load_plan(&plan).await?;
             let Some(fanout) = plan.fanout.as_ref().filter(|_| is_tended(&plan)) else { return Ok(false) };
             if !plan.winding.is_empty() {
                 return Ok(true);
             }
             let children = self.children_followed(&plan.id).await?;
             let seen = children.seen(fanout);
-            let acts = fanout.acts(&seen, clock::now());
+            let acts = fanout.due_steps(&seen, clock::now());
             if !acts.retry.is_empty() || acts.join.is_some() || acts.wake_at.is_some() {
                 return Ok(true);
             }
             for index in acts.call {
                 let begins = fanout.pieces[index].mends.is_some()
-                    || self.ground(&plan, fanout, index, &children).await?.is_some();
+                    || self.child_base(&plan, fanout, index, &children).await?.is_some();
                 if begins {
                     return Ok(true);
                 }

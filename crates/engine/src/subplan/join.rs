@@ -138,7 +138,7 @@ impl Engine {
 
     /// Returns the base commit for a subplan: the combined results of all subplans that it waits for. Returns
     /// `None` while these results conflict and the conflict is not resolved.
-    pub(super) async fn ground(
+    pub(super) async fn child_base(
         &self,
         plan: &Plan,
         fanout: &Fanout,
@@ -239,7 +239,7 @@ impl ChildWork {
         let mut tip = onto.clone();
         for (base, theirs) in steps {
             let order = MergeRequest { base: &base, ours: &tip, theirs: &theirs, favour: self.favour };
-            let tree = match repository.join(&order)? {
+            let tree = match repository.merge_detailed(&order)? {
                 DetailedMerge::Clean(tree) => tree,
                 DetailedMerge::Conflict { tree, files } => return Ok(JoinResult::Conflict { tree, files }),
             };
@@ -331,7 +331,7 @@ pub(crate) async fn forget_joins(repository: &Repository, plan: &PlanId) {
     })
     .await;
     if let Err(error) = done {
-        tracing::warn!(%plan, error = %drydock_domain::told(&error), "could not remove the refs that were kept for joining");
+        tracing::warn!(%plan, error = %drydock_domain::error_chain(&error), "could not remove the refs that were kept for joining");
     }
 }
 

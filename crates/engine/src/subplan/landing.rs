@@ -22,7 +22,7 @@ impl Engine {
     ) -> Result<ScheduleOutcome, EngineError> {
         let children = self.children(&plan.id).await?;
         let seen = children.seen(fanout);
-        if self.record_news(hold, plan, &children, fanout.news(&seen)).await? {
+        if self.record_news(hold, plan, &children, fanout.updates(&seen)).await? {
             return Ok(ScheduleOutcome::Moved);
         }
         let mut moved = false;

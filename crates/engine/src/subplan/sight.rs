@@ -109,7 +109,7 @@ impl Engine {
                 }
             }
             if let (Some(parent), Some(place)) = (&plan.parent, &plan.place) {
-                let parent = self.plan_stored(parent).await?;
+                let parent = self.load_plan(parent).await?;
                 let fanout = parent.fanout.as_ref();
                 let index = fanout.and_then(|fanout| fanout.position(&place.name));
                 if let (Some(fanout), Some(index)) = (fanout, index) {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use drydock_domain::{Command, Obstacle, PlanId, State, told};
+use drydock_domain::{Command, Obstacle, PlanId, State, error_chain};
 use drydock_store::BoxFuture;
 use tokio::time::Instant;
 
@@ -26,14 +26,14 @@ impl Engine {
             self.hold_tree(&plan.id).await
         };
         if let Err(error) = held.await {
-            tracing::warn!(plan = given, error = %told(&error), "could not make the plan wait for a person; a worker may continue it");
+            tracing::warn!(plan = given, error = %error_chain(&error), "could not make the plan wait for a person; a worker may continue it");
         }
     }
 
     async fn hold_tree(&self, id: &PlanId) -> Result<(), EngineError> {
         let deadline = Instant::now() + HOLD_MAX;
         loop {
-            match self.hold(id, "wait for a person").await {
+            match self.lock_plan(id, "wait for a person").await {
                 Ok(hold) => {
                     self.hold_for_person(&hold, id).await;
                     let below = self.step_back_below(&hold, id.clone()).await;
@@ -41,7 +41,7 @@ impl Engine {
                     return below;
                 }
                 Err(EngineError::LockHeld { lock }) => {
-                    let processing = self.plan_stored(id).await?.stage.state() == State::Processing;
+                    let processing = self.load_plan(id).await?.stage.state() == State::Processing;
                     if processing || Instant::now() >= deadline {
                         tracing::debug!(plan = %id, ?lock, "its own run makes it wait for a person");
                         return Ok(());

@@ -68,8 +68,8 @@ impl Children {
 
 impl Engine {
     /// Does the due steps for the subplans of a plan.
-    pub(crate) async fn tend(&self, plan: &PlanId) -> Result<ScheduleOutcome, EngineError> {
-        let hold = self.hold(plan, "schedule its subplans").await?;
+    pub(crate) async fn schedule_subplans(&self, plan: &PlanId) -> Result<ScheduleOutcome, EngineError> {
+        let hold = self.lock_plan(plan, "schedule its subplans").await?;
         let tended = self.tend_held(&hold, plan).await;
         hold.release().await;
         tended
@@ -93,9 +93,9 @@ impl Engine {
     }
 
     async fn tend_once(&self, hold: &PlanLockGuard, id: &PlanId) -> Result<ScheduleOutcome, EngineError> {
-        let plan = self.plan_stored(id).await?;
+        let plan = self.load_plan(id).await?;
         if !plan.winding.is_empty() {
-            return self.wind(hold, &plan).await;
+            return self.cancel_unneeded(hold, &plan).await;
         }
         let (Some(fanout), State::Queued, None) = (&plan.fanout, plan.stage.state(), &plan.gate) else {
             return Ok(ScheduleOutcome::Rests(None));
@@ -113,15 +113,15 @@ impl Engine {
         plan: &Plan,
         fanout: &Fanout,
     ) -> Result<ScheduleOutcome, EngineError> {
-        if self.bear(hold, plan, fanout).await? {
+        if self.spawn_children(hold, plan, fanout).await? {
             return Ok(ScheduleOutcome::Moved);
         }
         let children = self.children_followed(&plan.id).await?;
         let seen = children.seen(fanout);
-        if self.record_news(hold, plan, &children, fanout.news(&seen)).await? {
+        if self.record_news(hold, plan, &children, fanout.updates(&seen)).await? {
             return Ok(ScheduleOutcome::Moved);
         }
-        let acts = fanout.acts(&seen, clock::now());
+        let acts = fanout.due_steps(&seen, clock::now());
         let (mut moved, mut wake_at) = (false, acts.wake_at);
         for index in &acts.retry {
             if let Some(child) = children.of(&fanout.pieces[*index]) {
@@ -169,7 +169,7 @@ impl Engine {
         let Some(child) = children.of(piece) else { return Ok(false) };
         let call = match &piece.mends {
             Some(mends) => CallSubplan { base: mends.onto.clone(), from: Some(mends.marked.clone()) },
-            None => match self.ground(plan, fanout, index, children).await? {
+            None => match self.child_base(plan, fanout, index, children).await? {
                 Some(base) => CallSubplan { base, from: None },
                 None => return Ok(false),
             },

@@ -1,6 +1,6 @@
 //! Cancels subplans that are no longer needed, down the tree. An interrupted cancellation is continued later.
 
-use drydock_domain::{Authority, Command, Plan, PlanId, told};
+use drydock_domain::{Authority, Command, Plan, PlanId, error_chain};
 use drydock_store::{HolderRequest, RequestKind};
 
 use super::tend::ScheduleOutcome;
@@ -13,7 +13,7 @@ const REASON: &str = "its parent plan no longer needs it";
 impl Engine {
     /// Cancels the children that are marked for it. If another process runs one, that process is asked to
     /// stop it.
-    pub(super) async fn wind(
+    pub(super) async fn cancel_unneeded(
         &self,
         hold: &PlanLockGuard,
         plan: &Plan,
@@ -33,7 +33,7 @@ impl Engine {
                 false => Authority::Engine,
             };
             if self.end_child(hold, &child, ended_by).await? {
-                ended.push((id.clone(), self.plan_stored(id).await?.used()));
+                ended.push((id.clone(), self.load_plan(id).await?.used()));
                 moved = true;
             }
         }
@@ -63,7 +63,7 @@ impl Engine {
         match done {
             Ok(_) => Ok(true),
             // It landed before it could be cancelled, which ends it too.
-            Err(EngineError::Refused(_)) => Ok(self.plan_stored(&child.id).await?.stage.is_terminal()),
+            Err(EngineError::Refused(_)) => Ok(self.load_plan(&child.id).await?.stage.is_terminal()),
             Err(error) => Err(error),
         }
     }
@@ -86,15 +86,15 @@ impl Engine {
             let below = match self.store().plan_children(&plan).await {
                 Ok(below) => below,
                 Err(error) => {
-                    tracing::warn!(%plan, error = %told(&error), "could not list subplans; a worker cancels them");
+                    tracing::warn!(%plan, error = %error_chain(&error), "could not list subplans; a worker cancels them");
                     return;
                 }
             };
             if below.is_empty() {
                 return;
             }
-            if let Err(error) = self.tend(&plan).await {
-                tracing::info!(%plan, error = %told(&error), "subplans are not cancelled yet; a worker cancels them");
+            if let Err(error) = self.schedule_subplans(&plan).await {
+                tracing::info!(%plan, error = %error_chain(&error), "subplans are not cancelled yet; a worker cancels them");
             }
             for child in below {
                 self.wind_down(child.id).await;

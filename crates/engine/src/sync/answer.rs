@@ -1,7 +1,7 @@
 //! Carries out an answer or a rollback. The change to the plan is committed with the answer. The change to
 //! the repository is made right after, and again before the next run if a crash interrupted it.
 
-use drydock_domain::{Command, Plan, PlanId, admit, told};
+use drydock_domain::{Command, Plan, PlanId, admit, error_chain};
 
 use super::together::PlanSync;
 use crate::engine::Engine;
@@ -17,7 +17,7 @@ impl Engine {
     /// Rolls back to a checkpoint: the next run of Execute starts from exactly that tree. Newer work is kept
     /// as a checkpoint.
     pub async fn roll_back(&self, plan: &PlanId, given: &str, caller: &Caller) -> Result<Plan, EngineError> {
-        let stored = self.plan_stored(plan).await?;
+        let stored = self.load_plan(plan).await?;
         admit(&stored, &Command::RollBack { commit: given.to_owned() }, caller.authority)?;
         let checkpoints = self.checkpoints(&stored).await?;
         let named = |one: &&PlanCheckpoint| {
@@ -29,11 +29,11 @@ impl Engine {
             return Err(EngineError::absent("checkpoint", given));
         };
         let commit = checkpoint.commit.clone();
-        let hold = self.hold_at_rest(plan, "roll back").await?;
+        let hold = self.lock_idle_plan(plan, "roll back").await?;
         let done = async {
             self.expected(plan, caller).await?;
             let plan = self.issue(&hold, Command::RollBack { commit }, caller).await?.plan;
-            self.carry_out(&hold, &plan).await;
+            self.move_branch_for_answer(&hold, &plan).await;
             Ok(plan)
         }
         .await;
@@ -43,7 +43,7 @@ impl Engine {
     }
 
     /// Moves the branch to the commit from which the next run restarts.
-    pub(crate) async fn carry_out(&self, hold: &PlanLockGuard, plan: &Plan) {
+    pub(crate) async fn move_branch_for_answer(&self, hold: &PlanLockGuard, plan: &Plan) {
         if plan.take_up.is_none() {
             return;
         }
@@ -52,10 +52,10 @@ impl Engine {
             let repository = self.repository(&project).await?;
             let repository = repository.on_behalf(plan.id.as_str(), hold.lease().fence());
             let together = PlanSync { engine: self, hold, plan, project: &project, repository: &repository };
-            together.take_up_answer().await
+            together.move_to_restart().await
         };
         if let Err(error) = done.await {
-            tracing::warn!(plan = %plan.id, error = %told(&error), "the branch is moved when the next run starts");
+            tracing::warn!(plan = %plan.id, error = %error_chain(&error), "the branch is moved when the next run starts");
         }
     }
 }

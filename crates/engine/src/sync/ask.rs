@@ -33,7 +33,7 @@ pub struct SyncResult {
 impl Engine {
     /// Syncs a plan's branch with its remote.
     pub async fn sync(&self, plan: &PlanId, caller: &Caller) -> Result<SyncResult, EngineError> {
-        let hold = self.hold_at_rest(plan, "sync").await?;
+        let hold = self.lock_idle_plan(plan, "sync").await?;
         let done = self.sync_held(&hold, plan, caller).await;
         hold.release().await;
         done
@@ -67,7 +67,7 @@ impl Engine {
                 self.issue(hold, reconcile, caller).await?.plan
             }
             (None, SyncStatus::Settled | SyncStatus::Unsettled | SyncStatus::Diverged) => {
-                self.plan_stored(id).await?
+                self.load_plan(id).await?
             }
         };
         let decision = match outcome.standing() {
@@ -82,7 +82,7 @@ impl Engine {
     /// Adopts the draft in the worktree as the strategy of the plan. A sync that is not clean adopts nothing
     /// (S4.6).
     pub async fn adopt(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
-        let hold = self.hold_at_rest(plan, "adopt a strategy").await?;
+        let hold = self.lock_idle_plan(plan, "adopt a strategy").await?;
         let done = self.adopt_held(&hold, plan, caller).await;
         hold.release().await;
         done
@@ -142,7 +142,7 @@ impl Engine {
         let repository = self.repository(&project).await?;
         let repository = repository.on_behalf(plan.id.as_str(), hold.lease().fence());
         let together = PlanSync { engine: self, hold, plan, project: &project, repository: &repository };
-        together.asked(caller).await
+        together.sync_requested(caller).await
     }
 
     /// Reads the draft in the directory of the latest run, written by the run or by a person.

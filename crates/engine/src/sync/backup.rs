@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drydock_domain::{
-    Authority, CommitLine, DecisionId, Event, PINS, PlanId, Project, Refusal, Timestamp, told,
+    Authority, CommitLine, DecisionId, Event, PINS, PlanId, Project, Refusal, Timestamp, error_chain,
 };
 use drydock_store::DecisionFilter;
 use drydock_worktree::{BackupDetails, PinDropped, Repository, RestoreOutcome as PinRestored};
@@ -81,7 +81,7 @@ impl Engine {
                 Ok(repository) => repository,
                 // One missing repository must not hide the backups in the others.
                 Err(error) => {
-                    let reason = told(&error);
+                    let reason = error_chain(&error);
                     backups.unseen.push(format!("cannot read project {}: {reason}", project.name));
                     continue;
                 }
@@ -91,7 +91,7 @@ impl Engine {
                 continue;
             }
             let wanted = plan.map(ToString::to_string);
-            let pins = task::blocking(move || repository.pin_list(wanted.as_deref())).await?;
+            let pins = task::blocking(move || repository.backup_list(wanted.as_deref())).await?;
             backups.found.extend(pins.into_iter().map(|pin| backup(&project, pin)));
         }
         self.needed_by_decisions(&mut backups.found).await?;
@@ -116,7 +116,7 @@ impl Engine {
         let suffix = backup.name.strip_prefix(PINS).unwrap_or(&backup.name).to_owned();
         let branch = branch.map_or_else(|| format!("drydock-restored/{suffix}"), str::to_owned);
         let (name, to) = (backup.name.clone(), branch.clone());
-        match task::blocking(move || repository.pin_restore(&name, &to)).await? {
+        match task::blocking(move || repository.backup_restore(&name, &to)).await? {
             PinRestored::Created { .. } => Ok(RestoredBranch { backup, branch }),
             PinRestored::NoSuchPin => Err(EngineError::absent("backup", given)),
             PinRestored::BranchExists { at } if at.as_str() == backup.commit => {
@@ -141,7 +141,7 @@ impl Engine {
         let Some(plan) = self.plan_of(&backup).await? else {
             return self.backup_drop(backup, &repository, named, None).await;
         };
-        let hold = self.hold_at_rest(&plan, "remove a backup").await?;
+        let hold = self.lock_idle_plan(&plan, "remove a backup").await?;
         let done = self.backup_drop(backup, &repository, named, Some(&hold)).await;
         hold.release().await;
         done
@@ -168,13 +168,13 @@ impl Engine {
                     return Err(EngineError::BackupNeeded { backup: Box::new(backup) });
                 }
                 // The event comes first: a crash after the removal could not be reported any more.
-                (NamedBackupPolicy::Discard, Some(hold)) => self.note(hold, vec![discarded(&backup)]).await?,
+                (NamedBackupPolicy::Discard, Some(hold)) => self.emit(hold, vec![discarded(&backup)]).await?,
                 (NamedBackupPolicy::Discard, None) => {}
             }
         }
         let (name, repository) = (backup.name.clone(), repository.clone());
         let anyway = named == NamedBackupPolicy::Discard;
-        match task::blocking(move || repository.pin_drop(&name, anyway)).await? {
+        match task::blocking(move || repository.backup_drop(&name, anyway)).await? {
             PinDropped::Gone(_) => Ok(backup),
             PinDropped::Absent => Err(EngineError::absent("backup", &backup.name)),
             PinDropped::Needed(pin) => Err(EngineError::BackupNeeded {
@@ -200,7 +200,7 @@ impl Engine {
                 Ok(backup) => removed.push(backup),
                 Err(EngineError::BackupNeeded { backup }) => kept.push(*backup),
                 Err(error @ EngineError::LockHeld { .. }) => {
-                    kept.push(ProjectBackup { needed: Some(told(&error)), ..backup });
+                    kept.push(ProjectBackup { needed: Some(error_chain(&error)), ..backup });
                 }
                 Err(EngineError::Absent(_)) => {}
                 Err(error) => return Err(error),
@@ -214,7 +214,7 @@ impl Engine {
         let Some(plan) = self.plan_of(&found).await? else {
             return self.backup_drop(found, &repository, NamedBackupPolicy::IfNeedless, None).await;
         };
-        let hold = self.hold(&plan, "remove a backup").await?;
+        let hold = self.lock_plan(&plan, "remove a backup").await?;
         let done = self.backup_drop(found, &repository, NamedBackupPolicy::IfNeedless, Some(&hold)).await;
         hold.release().await;
         done
@@ -278,7 +278,7 @@ impl Engine {
                 }
             };
             let (wanted, looked) = (name.clone(), repository.clone());
-            if let Some(pin) = task::blocking(move || looked.pin_find(&wanted)).await? {
+            if let Some(pin) = task::blocking(move || looked.backup_find(&wanted)).await? {
                 return Ok((backup(&project, pin), repository));
             }
         }
@@ -288,7 +288,7 @@ impl Engine {
 
     async fn backup_projects(&self, plan: Option<&PlanId>) -> Result<Vec<Project>, EngineError> {
         let Some(plan) = plan else { return Ok(self.store().project_list().await?) };
-        let plan = self.plan_stored(plan).await?;
+        let plan = self.load_plan(plan).await?;
         Ok(vec![self.project(plan.spec.project.as_str()).await?])
     }
 }

@@ -41,7 +41,7 @@ impl PlanSync<'_> {
     /// Records commits as the plan's own, under the lease of the process that makes them.
     pub(crate) async fn made(&self, commits: impl IntoIterator<Item = String>) -> Result<(), EngineError> {
         let events: Vec<_> = commits.into_iter().map(|commit| Event::Committed { commit }).collect();
-        if events.is_empty() { Ok(()) } else { self.engine.note(self.hold, events).await }
+        if events.is_empty() { Ok(()) } else { self.engine.emit(self.hold, events).await }
     }
 
     /// Returns the author of the last foreign change of each path between two commits. Paths that the plan

@@ -4,7 +4,7 @@
 
 use drydock_domain::{
     DecisionStatus, Divergence, Event, OnDivergence, Phase, Plan, Project, Publish, RunId, State,
-    SyncOutcome, SyncStatus, told,
+    SyncOutcome, SyncStatus, error_chain,
 };
 use drydock_store::DecisionFilter;
 use drydock_worktree::{BackupRequest, Checkout, CommitId, GitError, MergeOutcome, Repository, SyncRequest};
@@ -12,7 +12,9 @@ use drydock_worktree::{BackupRequest, Checkout, CommitId, GitError, MergeOutcome
 use crate::engine::{Actor, Engine, WORKER};
 use crate::error::EngineError;
 use crate::hold::PlanLockGuard;
-use crate::phase::{LatestRunDir, claim_latest, commit_id, is_checkpoint, kept_as, set_aside, signature};
+use crate::phase::{
+    LatestRunDir, claim_latest, clear_earlier_runs, commit_id, is_checkpoint, kept_as, signature,
+};
 use crate::task;
 
 /// How many decisions of a plan are searched for the one about a backup; the newest come first.
@@ -68,7 +70,7 @@ enum BranchLocation {
 impl PlanSync<'_> {
     /// Syncs before a phase starts, and returns where the phase starts. If that cannot be determined, returns
     /// an error, and the phase stays queued.
-    pub(crate) async fn before(&self) -> Result<RunStart, EngineError> {
+    pub(crate) async fn sync_before(&self) -> Result<RunStart, EngineError> {
         let keep =
             || RunStart::At { from: self.plan.work_from.clone(), replaces: self.plan.replaces.clone() };
         // With an open intent, the outcome of the landing is determined first; the branch does not matter
@@ -76,7 +78,7 @@ impl PlanSync<'_> {
         if self.project.remote.is_none() || self.plan.intent.is_some() {
             return Ok(keep());
         }
-        self.take_up_answer().await?;
+        self.move_to_restart().await?;
         self.leave_earlier_attempt().await?;
         let publish = match self.plan.stage.phase() {
             // The work of an earlier run is not published: the new run starts over.
@@ -87,7 +89,7 @@ impl PlanSync<'_> {
         if stands_in_the_way(&outcome) {
             self.tell(&outcome).await?;
             // The run is over, so its directory may be cleared; all files in it are kept.
-            set_aside(self.engine, self.hold, self.plan, self.repository).await?;
+            clear_earlier_runs(self.engine, self.hold, self.plan, self.repository).await?;
             outcome = self.sync(BranchLocation::Branch, publish).await?;
         }
         if let Some(divergence) = outcome.divergence() {
@@ -110,7 +112,7 @@ impl PlanSync<'_> {
     }
 
     /// Syncs after a phase, in the directory of its run.
-    pub(crate) async fn after(
+    pub(crate) async fn sync_after(
         &self,
         checkout: &Checkout,
         publish: Publish,
@@ -146,7 +148,7 @@ impl PlanSync<'_> {
             | SyncOutcome::Unknown { .. } => {
                 let text =
                     format!("the work of {} is not on the remote: {}", self.plan.id, outcome.summary());
-                self.engine.note(self.hold, vec![Event::Alert { priority: "high", text }]).await?;
+                self.engine.emit(self.hold, vec![Event::Alert { priority: "high", text }]).await?;
                 AfterRunSync::Still
             }
             SyncOutcome::RecoveredByReset { .. }
@@ -157,11 +159,11 @@ impl PlanSync<'_> {
 
     /// Syncs at a person's request. A divergence is committed with its question; every other outcome is
     /// emitted as an event.
-    pub(crate) async fn asked(
+    pub(crate) async fn sync_requested(
         &self,
         by: impl Into<Actor<'_>> + Copy,
     ) -> Result<(SyncOutcome, Option<Plan>), EngineError> {
-        self.take_up_answer().await?;
+        self.move_to_restart().await?;
         let publish = match (self.plan.stage.phase(), self.plan.stage.state()) {
             // A strategy has no work to push. Commits that a person made by hand may be pushed, unless they
             // would replace an earlier attempt on the remote.
@@ -199,21 +201,21 @@ impl PlanSync<'_> {
     ) -> Result<Plan, EngineError> {
         let command = drydock_domain::Command::Diverge(Box::new(divergence));
         let plan = self.engine.issue(self.hold, command, by).await?.plan;
-        self.settle().await;
+        self.clear_recovery().await;
         Ok(plan)
     }
 
     /// Removes the marker of a recovery that is now recorded. If that fails, the next sync sees that its
     /// decision exists.
-    pub(crate) async fn settle(&self) {
+    pub(crate) async fn clear_recovery(&self) {
         let (repository, id) = (self.repository.clone(), self.plan.id.clone());
         if let Err(error) = task::blocking(move || repository.recovery_settle(id.as_str())).await {
-            tracing::warn!(plan = %self.plan.id, error = %told(&error), "could not remove the marker of a recovery");
+            tracing::warn!(plan = %self.plan.id, error = %error_chain(&error), "could not remove the marker of a recovery");
         }
     }
 
     async fn tell(&self, outcome: &SyncOutcome) -> Result<(), EngineError> {
-        self.engine.note(self.hold, vec![Event::Synced(outcome.clone())]).await
+        self.engine.emit(self.hold, vec![Event::Synced(outcome.clone())]).await
     }
 
     /// Resets the branch to the start of the next run, if all its commits are an earlier attempt of the plan.
@@ -245,7 +247,7 @@ impl PlanSync<'_> {
         let Some(tip) = left else { return Ok(()) };
         // The directory is cleared first, with all its files kept; the commits of the branch are backed up
         // with it.
-        set_aside(self.engine, self.hold, self.plan, self.repository).await?;
+        clear_earlier_runs(self.engine, self.hold, self.plan, self.repository).await?;
         let repository = self.repository.clone();
         Ok(task::blocking(move || repository.branch_put(&branch, &tip, &to)).await?)
     }
@@ -272,7 +274,7 @@ impl PlanSync<'_> {
         })
         .await?;
         if !alerts.is_empty() {
-            self.engine.note(self.hold, alerts).await?;
+            self.engine.emit(self.hold, alerts).await?;
         }
         tracing::info!(
             plan = %self.plan.id,
@@ -295,7 +297,7 @@ impl PlanSync<'_> {
     async fn forget_settled_recovery(&self) -> Result<(), EngineError> {
         let Some(pin) = self.recovery().await? else { return Ok(()) };
         let (repository, name) = (self.repository.clone(), pin.clone());
-        let kept = task::blocking(move || repository.pin_find(&name)).await?;
+        let kept = task::blocking(move || repository.backup_find(&name)).await?;
         let filter = DecisionFilter {
             plan: Some(self.plan.id.clone()),
             limit: DECISIONS_MAX,
@@ -311,13 +313,13 @@ impl PlanSync<'_> {
                 && !matches!(decision.status, DecisionStatus::Open)
         });
         if recorded {
-            self.settle().await;
+            self.clear_recovery().await;
         }
         Ok(())
     }
 
     /// Moves the branch to the commit from which the next run restarts, if that was not done yet.
-    pub(crate) async fn take_up_answer(&self) -> Result<(), EngineError> {
+    pub(crate) async fn move_to_restart(&self) -> Result<(), EngineError> {
         let Some(commit) = &self.plan.take_up else { return Ok(()) };
         let (commit, branch, repository) = (commit_id(commit)?, self.plan.branch(), self.repository.clone());
         let (to, name) = (commit.clone(), branch.clone());
@@ -327,7 +329,7 @@ impl PlanSync<'_> {
         })
         .await?;
         let Some(tip) = tip else { return Ok(()) };
-        set_aside(self.engine, self.hold, self.plan, self.repository).await?;
+        clear_earlier_runs(self.engine, self.hold, self.plan, self.repository).await?;
         let (repository, plan, run) = (self.repository.clone(), self.plan.id.clone(), self.plan.run.clone());
         let (reason, base) = (self.plan.take_up_why.reason(), self.base()?);
         task::blocking(move || {
@@ -337,7 +339,7 @@ impl PlanSync<'_> {
             let kept = repository.is_ancestor(&tip, &commit)?
                 || is_checkpoint(&repository, plan.as_str(), &[base, commit.clone()], &tip)?;
             if !kept {
-                repository.pin_branch(&pin, &tip)?;
+                repository.backup_branch(&pin, &tip)?;
             }
             repository.branch_put(&branch, &tip, &commit)
         })

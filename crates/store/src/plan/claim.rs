@@ -27,7 +27,7 @@ const CHANGESETS: &str = "SELECT id, entries FROM changesets WHERE plan = $1 AND
 ///
 /// Separate statements lock the rows first: if another transaction changed a row while we waited for it, only
 /// the next statement sees the new row and the current time.
-pub(crate) async fn claim(
+pub(crate) async fn check_lease(
     tx: &mut Tx<'_>,
     plan: &PlanId,
     grips: &[LeaseKey],

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use drydock_domain::{Decided, Holder, LockScope, Plan, PlanId, Refusal, StoredPlan, Transition};
 
-use super::claim::{LeasedPlan, claim};
+use super::claim::{LeasedPlan, check_lease};
 use super::write::steps;
 use crate::crash::CrashPoint;
 use crate::enforcement::record;
 use crate::event::{EventSubject, append, append_once};
-use crate::lease::{Acquired, LeaseKey, LockRequest, releasing, seize};
+use crate::lease::{Acquired, LeaseKey, LockRequest, acquire_in_tx, releasing};
 use crate::tx::{BatchEnd, BoxFuture, Tx, TxOutcome};
 use crate::value::Statement;
 use crate::{CommitError, EventBatch, Leases, PlanLease, Store, StoreError};
@@ -72,7 +72,7 @@ impl Store {
     /// Decides on the stored plan and commits the result, under a lock that is acquired and released in the
     /// same transaction. For callers that do nothing else under the lock. No other process sees the lock
     /// held, and a crash cannot leave it held.
-    pub fn plan_transact_alone(
+    pub fn plan_transact_locking(
         &self,
         plan: &PlanId,
         holder: &Holder,
@@ -86,7 +86,11 @@ impl Store {
 
     /// Appends events about a plan that does not change, under its lease. The same batch is appended once, so
     /// that a commit whose response was lost can be retried.
-    pub fn plan_note(&self, lease: &PlanLease, batch: &EventBatch) -> BoxFuture<'_, Result<(), CommitError>> {
+    pub fn event_append(
+        &self,
+        lease: &PlanLease,
+        batch: &EventBatch,
+    ) -> BoxFuture<'_, Result<(), CommitError>> {
         let (plan, grip, batch) = (lease.plan().clone(), lease.grip().clone(), batch.clone());
         Box::pin(async move { self.write(move |tx| Box::pin(note(tx, plan, grip, batch))).await? })
     }
@@ -104,7 +108,7 @@ struct CommitRequest {
 
 async fn create(tx: &mut Tx<'_>, plan: PlanId, grip: LeaseKey, transition: Transition) -> CommitResult<Plan> {
     tx.begin_transition().await?;
-    let claimed = claim(tx, &plan, std::slice::from_ref(&grip)).await?;
+    let claimed = check_lease(tx, &plan, std::slice::from_ref(&grip)).await?;
     let Some(claimed) = claimed else { return lost(plan, &grip) };
     tx.point(CrashPoint::AfterLockCheck)?;
     if claimed.snapshot.is_some() {
@@ -124,7 +128,7 @@ async fn alone(
     plan: PlanId,
     decide: Decide,
 ) -> CommitResult<Acquired<Committed>> {
-    let grip = match seize(tx, &wanted, BatchEnd::Open).await? {
+    let grip = match acquire_in_tx(tx, &wanted, BatchEnd::Open).await? {
         Acquired::Held(grip) => grip,
         Acquired::Busy(lock) => return Ok(TxOutcome::Undo(Ok(Acquired::Busy(lock)))),
     };
@@ -141,7 +145,7 @@ async fn transact(tx: &mut Tx<'_>, order: CommitRequest) -> CommitResult<Committ
     tx.begin_transition().await?;
     let mut grips = vec![grip.clone()];
     grips.extend(project.clone());
-    let Some(claimed) = claim(tx, &plan, &grips).await? else { return lost(plan, &grip) };
+    let Some(claimed) = check_lease(tx, &plan, &grips).await? else { return lost(plan, &grip) };
     tx.point(CrashPoint::AfterLockCheck)?;
     let LeasedPlan { snapshot: Some(snapshot), .. } = &claimed else {
         return Ok(TxOutcome::Undo(Err(CommitError::PlanMissing(plan))));
@@ -185,7 +189,7 @@ async fn refused(
 }
 
 async fn note(tx: &mut Tx<'_>, plan: PlanId, grip: LeaseKey, batch: EventBatch) -> CommitResult<()> {
-    let claimed = claim(tx, &plan, std::slice::from_ref(&grip)).await?;
+    let claimed = check_lease(tx, &plan, std::slice::from_ref(&grip)).await?;
     let Some(claimed) = claimed else { return lost(plan, &grip) };
     let Some(snapshot) = claimed.snapshot else {
         return Ok(TxOutcome::Undo(Err(CommitError::PlanMissing(plan))));

@@ -9,7 +9,7 @@ pub(crate) mod row;
 mod sight;
 mod write;
 
-pub(crate) use claim::{LeasedPlan, claim, shared};
+pub(crate) use claim::{LeasedPlan, check_lease, shared};
 pub use commit::{Committed, Decide, PlanChange};
 pub use read::{Parent, PlanFilter};
 pub use sight::{PlanRows, Sighted};

@@ -3,7 +3,7 @@
 
 use drydock_domain::{
     ChangesetId, Decision, DecisionChange, DecisionStatus, Effect, Event, Phase, Plan, State, StoredPlan,
-    Transition, due,
+    Transition, next_effect,
 };
 
 use super::claim::LeasedPlan;
@@ -40,7 +40,7 @@ pub(super) fn steps(before: &LeasedPlan, transition: &Transition) -> Result<Vec<
     };
     let mut rest = vec![outbox(transition)?];
     for (child, _) in transition.children() {
-        rest.extend(due(child).map(|effect| enqueue(child, effect, ENQUEUE)).transpose()?);
+        rest.extend(next_effect(child).map(|effect| enqueue(child, effect, ENQUEUE)).transpose()?);
     }
     rest.extend(wake_parent(plan));
     rest.extend(requests(snapshot, plan));

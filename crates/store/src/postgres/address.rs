@@ -7,7 +7,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use tokio_postgres::config::{Config, Host, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -46,7 +46,7 @@ impl Address {
         let plain = format!("{address}?{}", rest.join("&"));
         let parsed = Config::from_str(plain.trim_end_matches('?'));
         // The parser's message never contains the address, only the part that it does not understand.
-        let mut config = parsed.map_err(|error| unreachable("the given address", told(&error)))?;
+        let mut config = parsed.map_err(|error| unreachable("the given address", error_chain(&error)))?;
         let shown = place(&config);
         let ssl = match mode {
             None | Some("disable") => SslMode::Disable,

@@ -59,7 +59,7 @@ impl Postgres {
         let client = server.client(Want::Lock).await?;
         let checked = async {
             server.connections.note_usable(limits::check(&server.address, &client).await?);
-            schema::settle(&server.address.shown, &client).await
+            schema::ensure(&server.address.shown, &client).await
         };
         if let Err(error) = checked.await {
             // A failed migration must not leave its open transaction in the pool.
@@ -152,7 +152,7 @@ impl PgShared {
             WakeMode::Loud => {
                 self.numbering.call_once(|| sequencer::start(self));
                 self.nudge.notify_one();
-                self.bell.ring();
+                self.bell.notify();
             }
         }
     }

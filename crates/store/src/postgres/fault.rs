@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use deadpool_postgres::PoolError;
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
@@ -15,19 +15,21 @@ pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> Stor
     let Some(code) = error.code() else {
         // Without a code, the error is not from the server: the connection failed, or a parameter does not
         // fit its column.
-        return StoreError::Unavailable { place: here(), reason: told(&error) };
+        return StoreError::Unavailable { place: here(), reason: error_chain(&error) };
     };
     match code {
         &SqlState::T_R_DEADLOCK_DETECTED
         | &SqlState::T_R_SERIALIZATION_FAILURE
         | &SqlState::LOCK_NOT_AVAILABLE
         | &SqlState::QUERY_CANCELED => StoreError::Busy { place: here(), attempt, holder: None },
-        &SqlState::TOO_MANY_CONNECTIONS => StoreError::Crowded { place: here(), reason: told(&error) },
+        &SqlState::TOO_MANY_CONNECTIONS => StoreError::Crowded { place: here(), reason: error_chain(&error) },
         // A pooler returns these if it does not forward a request, or if two of our connections share one
         // server session.
         &SqlState::PROTOCOL_VIOLATION
         | &SqlState::DUPLICATE_PSTATEMENT
-        | &SqlState::INVALID_SQL_STATEMENT_NAME => StoreError::Pooled { place: here(), reason: told(&error) },
+        | &SqlState::INVALID_SQL_STATEMENT_NAME => {
+            StoreError::Pooled { place: here(), reason: error_chain(&error) }
+        }
         &SqlState::DISK_FULL => StoreError::Full { place: here(), source: Arc::new(error) },
         &SqlState::READ_ONLY_SQL_TRANSACTION => StoreError::ReadOnly {
             place: here(),
@@ -44,7 +46,7 @@ pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> Stor
         }
         &SqlState::INVALID_CATALOG_NAME => StoreError::Missing {
             place: here(),
-            reason: told(&error),
+            reason: error_chain(&error),
             remedy: "create the database first (`createdb NAME`), or name another store with --store",
         },
         &SqlState::ADMIN_SHUTDOWN
@@ -53,7 +55,7 @@ pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> Stor
         | &SqlState::CANNOT_CONNECT_NOW
         | &SqlState::INVALID_PASSWORD
         | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
-            StoreError::Unavailable { place: here(), reason: told(&error) }
+            StoreError::Unavailable { place: here(), reason: error_chain(&error) }
         }
         _ => StoreError::database(attempt, error),
     }
@@ -63,6 +65,6 @@ pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> Stor
 pub(crate) fn no_connection(place: &str, error: PoolError) -> StoreError {
     match error {
         PoolError::Backend(error) => classify(place, "connect", error),
-        other => StoreError::Unavailable { place: place.to_owned(), reason: told(&other) },
+        other => StoreError::Unavailable { place: place.to_owned(), reason: error_chain(&other) },
     }
 }

@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
@@ -35,7 +35,7 @@ pub(crate) fn start(server: &Arc<PgShared>) {
                 // A connection that only listens would be one less for work.
                 tokio::time::sleep(POLL_EVERY).await;
                 if bell.is_heard() {
-                    bell.ring();
+                    bell.notify();
                 }
                 continue;
             }
@@ -56,9 +56,9 @@ pub(crate) fn start(server: &Arc<PgShared>) {
                 {
                     server.connections.note_crowded();
                 }
-                tracing::debug!(error = %told(&error), "could not listen for commits of other processes");
+                tracing::debug!(error = %error_chain(&error), "could not listen for commits of other processes");
             }
-            bell.ring();
+            bell.notify();
             tokio::time::sleep(RECONNECT_AFTER).await;
         }
     });
@@ -87,14 +87,14 @@ where
         }
     };
     // Wakes watchers for commits that were made before `LISTEN` took effect.
-    bell.ring();
+    bell.notify();
     while alive() {
         match timeout(WAKE_EVERY, poll_fn(|context| connection.poll_message(context))).await {
-            Ok(Some(Ok(AsyncMessage::Notification(_)))) => bell.ring(),
+            Ok(Some(Ok(AsyncMessage::Notification(_)))) => bell.notify(),
             Ok(Some(Ok(_))) => {}
             Ok(Some(Err(error))) => return Err(error),
             Ok(None) => return Ok(()),
-            Err(_) if bell.is_heard() => bell.ring(),
+            Err(_) if bell.is_heard() => bell.notify(),
             Err(_) => {}
         }
     }

@@ -32,7 +32,7 @@ pub(crate) fn known() -> i64 {
 }
 
 /// Makes sure that the database has the schema version of this program.
-pub(crate) async fn settle(place: &str, client: &Object) -> Result<(), StoreError> {
+pub(crate) async fn ensure(place: &str, client: &Object) -> Result<(), StoreError> {
     let failed = |error| classify(place, "migrate the store", error);
     if compare(place, version(client).await.map_err(failed)?)? {
         return Ok(());

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 
 use super::connections::Want;
 use super::engine::PgShared;
@@ -62,7 +62,7 @@ pub(crate) fn start(server: &Arc<PgShared>) {
             nudge.notified().await;
             let Some(server) = Weak::upgrade(&server) else { return };
             if let Err(error) = number(&server).await {
-                tracing::warn!(error = %told(&error), "events are not numbered yet; trying again");
+                tracing::warn!(error = %error_chain(&error), "events are not numbered yet; trying again");
                 drop(server);
                 tokio::time::sleep(NUMBERING_AGAIN).await;
                 nudge.notify_one();

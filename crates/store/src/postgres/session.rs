@@ -79,7 +79,7 @@ impl<'p> PgConnection<'p> {
         self.open |= begins;
         let ending = if alone { BatchEnd::Open } else { ending };
         let mut reached = BatchEnd::Open;
-        let answers = self.fly(&statements, start, ending, &mut reached).await;
+        let answers = self.send_pipelined(&statements, start, ending, &mut reached).await;
         if reached == BatchEnd::Commit {
             // In every error case the server has ended the transaction, or the connection is broken.
             self.open = false;
@@ -89,7 +89,7 @@ impl<'p> PgConnection<'p> {
 
     /// Sends the statements and then the commit, unless a statement fails first. Sets `reached` if the commit
     /// was sent.
-    async fn fly(
+    async fn send_pipelined(
         &self,
         statements: &[Statement],
         start: Option<TxKind>,
@@ -110,14 +110,14 @@ impl<'p> PgConnection<'p> {
                 client.query(prepared, &params).await.map(Some)
             }));
             if flight.len() >= FLIGHT_MAX {
-                land(std::mem::take(&mut flight), &mut answers).await?;
+                collect_results(std::mem::take(&mut flight), &mut answers).await?;
             }
         }
         if ending == BatchEnd::Commit {
             *reached = BatchEnd::Commit;
             flight.push(Box::pin(async move { client.batch_execute("COMMIT").await.map(|()| None) }));
         }
-        land(flight, &mut answers).await?;
+        collect_results(flight, &mut answers).await?;
         Ok(answers)
     }
 }
@@ -134,7 +134,7 @@ impl Drop for PgConnection<'_> {
 }
 
 /// Sends everything in order, waits for all responses, and returns the first error.
-async fn land(
+async fn collect_results(
     flight: Vec<BoxFuture<'_, Result<Option<Vec<PgRow>>, Error>>>,
     answers: &mut ResultSets,
 ) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use futures_util::FutureExt;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
@@ -40,7 +40,7 @@ impl Sqlite {
     pub(crate) fn open(path: &Path, options: &Options, bell: Notifier) -> Result<Self, StoreError> {
         let place = SqliteLocation { path: path.to_owned(), clock: options.clock };
         let mut connection = place.connect()?;
-        schema::settle(&place, &mut connection)?;
+        schema::ensure(&place, &mut connection)?;
         let faults = Faults::new(options);
         let lookout = Arc::new(ChangeDetector::new(place.clone(), bell));
         let writer = Writer::new(place.clone(), faults, Arc::clone(&lookout));
@@ -139,7 +139,7 @@ fn remove_half(path: &Path) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                tracing::error!(error = %told(&error), file = ?name, "could not remove an incomplete backup")
+                tracing::error!(error = %error_chain(&error), file = ?name, "could not remove an incomplete backup")
             }
         }
     }

@@ -15,7 +15,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 
 use super::connection::PRIVATE;
 
@@ -58,7 +58,7 @@ impl WriteQueue {
 
     /// Waits in the kernel's queue. Returns `None` if another process holds the lock for too long; until that
     /// process releases it, further calls return `None` immediately.
-    pub(crate) fn pass(&self) -> io::Result<Option<WriteQueueGuard<'_>>> {
+    pub(crate) fn wait_turn(&self) -> io::Result<Option<WriteQueueGuard<'_>>> {
         if self.stuck.load(Ordering::Acquire) {
             return Ok(None);
         }
@@ -113,7 +113,7 @@ impl Drop for WriteQueueGuard<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.gate.file.unlock() {
             // The kernel releases the lock when the file is closed.
-            tracing::error!(error = %told(&error), "could not unlock the write gate of the store");
+            tracing::error!(error = %error_chain(&error), "could not unlock the write gate of the store");
         }
     }
 }

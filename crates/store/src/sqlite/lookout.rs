@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use rusqlite::Connection;
 
 use super::connection::SqliteLocation;
@@ -63,20 +63,20 @@ impl ChangeDetector {
         if let Some(watcher) = watcher.as_mut().and_then(|watcher| watcher.as_mut())
             && let Err(error) = self.look(watcher)
         {
-            tracing::warn!(error = %told(&error), "could not poll for changes of other processes");
+            tracing::warn!(error = %error_chain(&error), "could not poll for changes of other processes");
         }
         PausedDetector { lookout: self, watcher }
     }
 
     pub(crate) fn ring(&self) {
-        self.bell.ring();
+        self.bell.notify();
     }
 
     fn look(&self, watcher: &mut Watcher) -> Result<(), StoreError> {
         let now = self.version(&watcher.connection)?;
         if watcher.seen != now {
             watcher.seen = now;
-            self.bell.ring();
+            self.bell.notify();
         }
         Ok(())
     }
@@ -90,7 +90,7 @@ impl ChangeDetector {
 
 impl PausedDetector<'_> {
     /// Marks the commits made in the meantime as seen.
-    pub(crate) fn overlook(self) {
+    pub(crate) fn mark_seen(self) {
         let PausedDetector { lookout, watcher } = self;
         let Some(mut watcher) = watcher else { return };
         let Some(watcher) = watcher.as_mut() else { return };
@@ -98,7 +98,9 @@ impl PausedDetector<'_> {
             Ok(now) => watcher.seen = now,
             // The next poll then mistakes our own commit for another process's, which causes one unnecessary
             // wake-up.
-            Err(error) => tracing::warn!(error = %told(&error), "could not mark an own commit as seen"),
+            Err(error) => {
+                tracing::warn!(error = %error_chain(&error), "could not mark an own commit as seen")
+            }
         }
     }
 }

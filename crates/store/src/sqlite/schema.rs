@@ -39,7 +39,7 @@ enum DatabaseContents {
 }
 
 /// Makes sure that the file is a drydock store with the schema version of this program.
-pub(crate) fn settle(place: &SqliteLocation, connection: &mut Connection) -> Result<(), StoreError> {
+pub(crate) fn ensure(place: &SqliteLocation, connection: &mut Connection) -> Result<(), StoreError> {
     match inspect(place, connection)? {
         DatabaseContents::Ours(version) if version == known() => return Ok(()),
         DatabaseContents::Ours(_) | DatabaseContents::Empty => {}

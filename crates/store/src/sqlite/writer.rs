@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 use futures_util::FutureExt;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
@@ -201,7 +201,7 @@ impl WriterThread {
             }
         }
         let (gate, connection) = self.opened.as_mut().expect("it was opened above");
-        let pass = match gate.pass() {
+        let pass = match gate.wait_turn() {
             Ok(pass) => pass,
             Err(error) => return Err((first, gate_error(&self.place, error))),
         };
@@ -217,7 +217,7 @@ impl WriterThread {
         let mut batch = Batch { place: &self.place, connection, faults: self.faults.clone() };
         let held = self.lookout.hold();
         let answers = batch.run(jobs);
-        held.overlook();
+        held.mark_seen();
         // Without the gate, a commit marked as seen may have been another process's.
         let alone = pass.is_some();
         drop(pass);
@@ -325,7 +325,7 @@ impl Batch<'_> {
             return;
         }
         if let Err(error) = self.execute("ROLLBACK") {
-            tracing::error!(error = %told(&error), "could not roll back a failed batch");
+            tracing::error!(error = %error_chain(&error), "could not roll back a failed batch");
         }
     }
 

@@ -17,7 +17,7 @@ fn request(owner: &str, fingerprint: &str) -> IdempotentRequest {
 }
 
 async fn claim(store: &Store, owner: &str) -> KeyState {
-    store.answer_claim(request(owner, "same"), LONG, LONG).await.unwrap()
+    store.idempotency_claim(request(owner, "same"), LONG, LONG).await.unwrap()
 }
 
 fn made() -> StoredResponse {
@@ -42,11 +42,11 @@ on_both! {
             }
         }
         assert_eq!(mine.len(), 1);
-        store.answer_keep(mine.remove(0), made()).await.unwrap();
+        store.idempotency_keep(mine.remove(0), made()).await.unwrap();
         for store in [&store, &other] {
             assert_eq!(claim(store, "later").await, KeyState::Answered(made()));
         }
-        assert_eq!(other.answer_claim(request("x", "another"), LONG, LONG).await.unwrap(), KeyState::Taken);
+        assert_eq!(other.idempotency_claim(request("x", "another"), LONG, LONG).await.unwrap(), KeyState::Taken);
     }
 }
 
@@ -55,7 +55,7 @@ on_both! {
     async fn a_request_that_was_cut_short_is_known_as_such(world: World) {
         let store = world.open().await;
         let first = request("first", "same");
-        let KeyState::New(gone) = store.answer_claim(first.clone(), BRIEF, LONG).await.unwrap() else { panic!("new") };
+        let KeyState::New(gone) = store.idempotency_claim(first.clone(), BRIEF, LONG).await.unwrap() else { panic!("new") };
         let second = loop {
             match claim(&store, "second asker").await {
                 KeyState::CutShort(claim) => break claim,
@@ -64,10 +64,10 @@ on_both! {
         };
         assert_eq!(second.seed, first.seed);
         assert_eq!(claim(&store, "third").await, KeyState::UnderWay, "one at a time looks after it");
-        store.answer_keep(gone, made()).await.unwrap();
+        store.idempotency_keep(gone, made()).await.unwrap();
         assert_eq!(claim(&store, "third").await, KeyState::UnderWay, "who comes back late settles nothing");
-        store.answer_renew(&second, LONG).await.unwrap();
-        store.answer_abandon(second).await.unwrap();
+        store.idempotency_renew(&second, LONG).await.unwrap();
+        store.idempotency_abandon(second).await.unwrap();
         assert!(matches!(claim(&store, "third").await, KeyState::CutShort(_)));
     }
 }
@@ -77,14 +77,14 @@ on_both! {
     async fn what_changed_nothing_and_what_is_old_is_forgotten(world: World) {
         let store = world.open().await;
         let KeyState::New(refused) = claim(&store, "a").await else { panic!("new") };
-        store.answer_forget(refused).await.unwrap();
+        store.idempotency_forget(refused).await.unwrap();
         let KeyState::New(again) = claim(&store, "b").await else { panic!("new again") };
-        store.answer_keep(again, made()).await.unwrap();
+        store.idempotency_keep(again, made()).await.unwrap();
         assert_eq!(store.answers_expire().await.unwrap(), 0);
         world.meddle("UPDATE answers SET expires_at = 1");
         assert_eq!(store.answers_expire().await.unwrap(), 1);
         assert_eq!(world.query("SELECT count(*) FROM answers"), "0");
-        let brief = store.answer_claim(request("c", "same"), LONG, Duration::ZERO).await.unwrap();
+        let brief = store.idempotency_claim(request("c", "same"), LONG, Duration::ZERO).await.unwrap();
         assert!(matches!(brief, KeyState::New(_)));
         assert!(matches!(claim(&store, "d").await, KeyState::New(_)), "its time was over at once");
     }

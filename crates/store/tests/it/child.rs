@@ -73,7 +73,7 @@ async fn fill(url: &StoreUrl) {
     let mut notes = 0;
     let error = loop {
         let said = Event::Agent { what: "said", details: serde_json::json!({ "text": "x".repeat(5000) }) };
-        match store.plan_note(&lease, &lease.batch(vec![said])).await {
+        match store.event_append(&lease, &lease.batch(vec![said])).await {
             Ok(()) => notes += 1,
             Err(CommitError::Store(error)) => break error,
             Err(other) => panic!("{other}"),
@@ -100,7 +100,7 @@ async fn note(url: &StoreUrl, each: i64) {
                 let (lease, _) = queued(&store, &format!("{}-{writer}", std::process::id())).await;
                 for n in 0..each {
                     let said = Event::Agent { what: "said", details: serde_json::json!({ "n": n }) };
-                    store.plan_note(&lease, &lease.batch(vec![said])).await.unwrap();
+                    store.event_append(&lease, &lease.batch(vec![said])).await.unwrap();
                 }
             })
         })

@@ -217,7 +217,7 @@ on_both! {
         let store = world.open().await;
         let (lease, plan, run) = processing(&store, "a").await;
         let said = Event::Agent { what: "said", details: serde_json::json!({ "text": "\u{0}ahoy" }) };
-        store.plan_note(&lease, &lease.batch(vec![said.clone(), said])).await.unwrap();
+        store.event_append(&lease, &lease.batch(vec![said.clone(), said])).await.unwrap();
         let events = store.event_list(&EventFilter { after: 0, plan: Some(plan.id.clone()), limit: 100 }).await.unwrap();
         let (last, before) = (&events[events.len() - 1], &events[events.len() - 2]);
         assert_eq!((last.kind.as_str(), &last.run, last.revision), ("agent.said", &Some(run), Some(2)));
@@ -235,16 +235,16 @@ on_both! {
         let said = || Event::Agent { what: "said", details: serde_json::json!({ "text": "ahoy" }) };
         let twice = lease.batch(vec![said(), said()]);
         for _ in 0..3 {
-            store.plan_note(&lease, &twice).await.unwrap();
+            store.event_append(&lease, &twice).await.unwrap();
         }
         let count = || world.query("SELECT count(*) FROM events WHERE kind = 'agent.said'");
         assert_eq!(count(), "2");
-        store.plan_note(&lease, &lease.batch(vec![said()])).await.unwrap();
+        store.event_append(&lease, &lease.batch(vec![said()])).await.unwrap();
         assert_eq!(count(), "3");
         // Another lease numbers its batches from the start again; its fence distinguishes them.
         store.plan_lease_release(lease).await.unwrap();
         let next = crate::world::lease(&store, &plan.id, "b").await;
-        store.plan_note(&next, &next.batch(vec![said(), said()])).await.unwrap();
+        store.event_append(&next, &next.batch(vec![said(), said()])).await.unwrap();
         assert_eq!(count(), "5");
     }
 }
@@ -321,7 +321,7 @@ on_both! {
         let (_, run) = started(&store, &lease).await;
         assert_eq!(store.request_fetch(&plan.id).await.unwrap(), None);
         store.request_put(&plan.id, &request).await.unwrap();
-        store.plan_note(&lease, &lease.batch(vec![Event::Resumed])).await.unwrap();
+        store.event_append(&lease, &lease.batch(vec![Event::Resumed])).await.unwrap();
         store.changeset_open(&lease, &run, "w", changeset_id()).await.unwrap();
         assert_eq!(store.request_fetch(&plan.id).await.unwrap(), Some(request.clone()));
         command(&store, &lease, Command::TakeOver(TakeOverCause::Interrupted, Remains::Work(None))).await.unwrap();

@@ -94,7 +94,7 @@ on_both! {
         let store = world.open().await;
         let (lease, plan) = queued(&store, "a").await;
         let said = |n| Event::Agent { what: "said", details: serde_json::json!({ "n": n }) };
-        store.plan_note(&lease, &lease.batch((1..MANY).map(said).collect())).await.unwrap();
+        store.event_append(&lease, &lease.batch((1..MANY).map(said).collect())).await.unwrap();
         let filter = EventFilter { after: 0, plan: None, limit: 5_000 };
         assert_eq!(store.event_list(&filter).await.unwrap().len(), MANY);
         assert_eq!(store.event_recent(&plan.id, 5_000).await.unwrap().len(), MANY);

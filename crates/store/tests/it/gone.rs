@@ -59,6 +59,6 @@ on_both! {
         project_lease(&store, "boat", "next").await;
         assert_eq!(store.process_free(&HoldingProcess { process: dead, ..found(&process(7)) }).await.unwrap(), 0);
         assert_eq!(store.lock_list().await.unwrap().len(), 3);
-        assert!(store.plan_note(&late, &late.batch(Vec::new())).await.is_err());
+        assert!(store.event_append(&late, &late.batch(Vec::new())).await.is_err());
     }
 }

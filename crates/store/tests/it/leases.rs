@@ -87,7 +87,7 @@ on_both! {
         let store = world.open().await;
         let (held, plan) = queued(&store, "a").await;
         let run = run_id();
-        let alone = |command| store.plan_transact_alone(&plan.id, &holder("b"), LONG, deciding(command));
+        let alone = |command| store.plan_transact_locking(&plan.id, &holder("b"), LONG, deciding(command));
         let Acquired::Busy(lock) = alone(start(&run)).await.unwrap() else { panic!("somebody holds it") };
         assert_eq!((lock.holder.owner.as_str(), store.plan_fetch(&plan.id).await.unwrap()), ("a", Some(plan.clone())));
         store.plan_lease_release(held).await.unwrap();
@@ -118,7 +118,7 @@ on_both! {
         let before = world.observe(&plan.id);
         for point in CrashPoint::all().into_iter().filter(|point| *point != CrashPoint::AfterCommit) {
             let store = world.open_with(Options { fail_at: Some(point), ..Options::new(now) }).await;
-            let failed = store.plan_transact_alone(&plan.id, &holder("b"), LONG, deciding(start(&run_id()))).await;
+            let failed = store.plan_transact_locking(&plan.id, &holder("b"), LONG, deciding(start(&run_id()))).await;
             assert!(failed.is_err(), "{point:?}");
             assert_eq!((world.observe(&plan.id), sound.lock_list().await.unwrap()), (before.clone(), vec![]), "{point:?}");
         }
@@ -140,7 +140,7 @@ on_both! {
 
         let spoil = |error: CommitError| assert!(matches!(error, CommitError::LeaseLost { .. }), "{error:?}");
         spoil(command(&store, &lost, crate::world::fail_and_ask(&run)).await.unwrap_err());
-        spoil(store.plan_note(&lost, &lost.batch(vec![Event::Resumed])).await.unwrap_err());
+        spoil(store.event_append(&lost, &lost.batch(vec![Event::Resumed])).await.unwrap_err());
         spoil(store.changeset_open(&lost, &run, "w", changeset_id()).await.unwrap_err());
         assert!(matches!(store.changeset_record(&handle, vec![]).await, Err(RecordError::LeaseLost { .. })));
         assert!(matches!(store.changeset_seal(other).await, Err(RecordError::LeaseLost { .. })));

@@ -111,10 +111,10 @@ async fn a_commit_whose_answer_was_lost_can_be_retried() {
         let said = Event::Agent { what: "said", details: serde_json::json!({ "number": appended }) };
         let batch = lease.batch(vec![said]);
         proxy.lose_answer(b"COMMIT\0");
-        let first = store.plan_note(&lease, &batch).await;
+        let first = store.event_append(&lease, &batch).await;
         if let Err(error) = &first {
             assert!(matches!(error, CommitError::Store(error) if error.is_transient()), "{error:?}");
-            store.plan_note(&lease, &batch).await.unwrap();
+            store.event_append(&lease, &batch).await.unwrap();
         }
         let stored = world.query("SELECT count(*) FROM events WHERE kind = 'agent.said'");
         assert_eq!(stored, appended.to_string());

@@ -72,7 +72,7 @@ async fn a_gate_that_somebody_holds_stops_no_writer() {
     let (lease, plan) = crate::world::queued(&store, "a").await;
     let gate = closed_gate(&world);
     for _ in 0..3 {
-        store.plan_note(&lease, &lease.batch(vec![drydock_domain::Event::Resumed])).await.unwrap();
+        store.event_append(&lease, &lease.batch(vec![drydock_domain::Event::Resumed])).await.unwrap();
     }
     assert_eq!(world.query("SELECT count(*) FROM events WHERE kind = 'plan.resumed'"), "3");
     // Once it is free, writers use the gate again.
@@ -96,7 +96,7 @@ async fn a_job_that_was_given_up_never_runs() {
     gate.unlock().unwrap();
     // A later job of the same queue gets its result after the first would have run.
     let note = vec![drydock_domain::Event::Resumed];
-    store.plan_note(&lease, &lease.batch(note)).await.unwrap();
+    store.event_append(&lease, &lease.batch(note)).await.unwrap();
     assert_eq!(store.plan_fetch(&plan.id).await.unwrap().unwrap().revision, 1);
 }
 

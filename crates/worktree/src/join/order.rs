@@ -126,7 +126,7 @@ impl Repository {
     /// With a preferred side, overlapping changes are resolved to that side's version, and changes without
     /// conflict are kept from both sides. Conflicts that are not about lines (binary files, links, types,
     /// deletions, names, directories) are resolved to that side's version too.
-    pub fn join(&self, order: &MergeRequest<'_>) -> Result<DetailedMerge, GitError> {
+    pub fn merge_detailed(&self, order: &MergeRequest<'_>) -> Result<DetailedMerge, GitError> {
         let mut settings = self.place().guard()?;
         settings.push(("merge.conflictStyle".to_owned(), "zdiff3".to_owned()));
         let MergeRequest { base, ours, theirs, favour } = *order;

@@ -68,7 +68,7 @@ pub enum PinDropped {
 
 impl Repository {
     /// Lists the backups of a plan, or all backups, by plan and then oldest first.
-    pub fn pin_list(&self, plan: Option<&str>) -> Result<Vec<BackupDetails>, GitError> {
+    pub fn backup_list(&self, plan: Option<&str>) -> Result<Vec<BackupDetails>, GitError> {
         let below = plan.map_or_else(String::new, |plan| format!("{plan}/"));
         let attempt = "list the backups";
         let mut pins = self.refs(&format!("{PINS}{below}"))?;
@@ -84,13 +84,13 @@ impl Repository {
         let describe = |(name, commit): &(String, CommitId)| {
             let text = blob(name).and_then(|blob| texts.get(blob));
             let about = text.and_then(|text| serde_json::from_slice::<BackupMetadata>(text).ok());
-            self.pin_of(name, commit, about)
+            self.backup_of(name, commit, about)
         };
         pins.iter().map(describe).collect()
     }
 
     /// Finds a backup by its full name, or by plan and number such as `p/1`.
-    pub fn pin_find(&self, name: &str) -> Result<Option<BackupDetails>, GitError> {
+    pub fn backup_find(&self, name: &str) -> Result<Option<BackupDetails>, GitError> {
         let full = full_name(name)?;
         let Some(commit) = self.ref_read(&full)? else { return Ok(None) };
         let blob = match about_of(&full) {
@@ -100,11 +100,11 @@ impl Repository {
         let texts =
             objects(self.place(), &blob.iter().map(String::as_str).collect::<Vec<_>>(), "read a backup")?;
         let about = texts.values().next().and_then(|text| serde_json::from_slice(text).ok());
-        self.pin_of(&full, &commit, about).map(Some)
+        self.backup_of(&full, &commit, about).map(Some)
     }
 
     /// Creates a branch at a backup; an existing branch stays unchanged.
-    pub fn pin_restore(&self, name: &str, branch: &str) -> Result<RestoreOutcome, GitError> {
+    pub fn backup_restore(&self, name: &str, branch: &str) -> Result<RestoreOutcome, GitError> {
         let Some(commit) = self.ref_read(&full_name(name)?)? else { return Ok(RestoreOutcome::NoSuchPin) };
         match self.ref_create(&name::branch_ref(branch)?, &commit)? {
             RefCreated::Created => Ok(RestoreOutcome::Created { commit }),
@@ -113,14 +113,14 @@ impl Repository {
     }
 
     /// Removes a backup that is safe to delete. With `anyway`, removes a needed one too.
-    pub fn pin_drop(&self, name: &str, anyway: bool) -> Result<PinDropped, GitError> {
+    pub fn backup_drop(&self, name: &str, anyway: bool) -> Result<PinDropped, GitError> {
         // Serialised with callers that create a backup and then move a branch.
         let _lock = self.lock("remove a backup")?;
-        let Some(pin) = self.pin_find(name)? else { return Ok(PinDropped::Absent) };
+        let Some(pin) = self.backup_find(name)? else { return Ok(PinDropped::Absent) };
         if pin.needed.is_some() && !anyway {
             return Ok(PinDropped::Needed(Box::new(pin)));
         }
-        Ok(match self.pin_remove(&pin.name, &pin.commit)? {
+        Ok(match self.backup_remove(&pin.name, &pin.commit)? {
             RefDeleted::Deleted => PinDropped::Gone(Box::new(pin)),
             RefDeleted::Absent => PinDropped::Absent,
             RefDeleted::Moved { .. } => PinDropped::Needed(Box::new(BackupDetails {
@@ -140,7 +140,7 @@ impl Repository {
     }
 
     /// Removes a backup and its metadata in one transaction.
-    fn pin_remove(&self, full: &str, commit: &CommitId) -> Result<RefDeleted, GitError> {
+    fn backup_remove(&self, full: &str, commit: &CommitId) -> Result<RefDeleted, GitError> {
         let attempt = format!("remove {full}");
         let mut records = format!("delete {full}\0{commit}\0");
         if let Some(beside) = about_of(full)
@@ -156,7 +156,7 @@ impl Repository {
         }
     }
 
-    fn pin_of(
+    fn backup_of(
         &self,
         name: &str,
         commit: &CommitId,

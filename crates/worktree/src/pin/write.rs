@@ -72,14 +72,14 @@ pub(crate) struct WrittenBackup {
 
 impl Repository {
     /// Backs up a commit, such as the tip of a branch that is about to be moved.
-    pub fn pin_branch(&self, order: &BackupRequest<'_>, head: &CommitId) -> Result<BackupRef, GitError> {
+    pub fn backup_branch(&self, order: &BackupRequest<'_>, head: &CommitId) -> Result<BackupRef, GitError> {
         let content = BackupContent { head, held: None, remote: None };
-        self.pin_write(order, &content, None).map(|pinned| pinned.line)
+        self.backup_write(order, &content, None).map(|pinned| pinned.line)
     }
 
     /// Backs up content of a directory that is not in its files: commits that are in no ref, and staged
     /// content that neither its commit nor its files contain. Returns `None` if there is none.
-    pub fn pin_checkout(
+    pub fn backup_checkout(
         &self,
         order: &BackupRequest<'_>,
         checkout: &Checkout,
@@ -94,7 +94,7 @@ impl Repository {
             Some(staged) => Some(UncommittedWork { tree: self.tree_of(&head)?, staged: Some(staged) }),
             None => None,
         };
-        self.pin_write(order, &BackupContent { head: &head, held, remote: None }, None)
+        self.backup_write(order, &BackupContent { head: &head, held, remote: None }, None)
             .map(|pinned| Some(pinned.line))
     }
 
@@ -115,7 +115,7 @@ impl Repository {
     }
 
     /// Writes a backup, or finds the newest backup if it has the same content.
-    pub(crate) fn pin_write(
+    pub(crate) fn backup_write(
         &self,
         order: &BackupRequest<'_>,
         content: &BackupContent<'_>,

@@ -12,7 +12,7 @@
 use std::fs;
 use std::time::Duration;
 
-use drydock_domain::told;
+use drydock_domain::error_chain;
 
 use crate::address::FetchSource;
 use crate::error::GitError;
@@ -21,7 +21,7 @@ use crate::id::CommitId;
 use crate::repository::commit_at;
 use crate::run::{GitCall, GitContext};
 use crate::sync::order::RemoteBranch;
-use crate::worktrees::past_half_made;
+use crate::worktrees::retry_past_partial_record;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -51,16 +51,16 @@ pub(crate) fn fetch(
 ) -> Fetched {
     let attempt = format!("fetch {} from {remote}", names.branch);
     let fetch = || try_fetch(place, ask(place, guard, &attempt), source, names, &attempt);
-    match past_half_made(&place.common_dir, fetch) {
+    match retry_past_partial_record(&place.common_dir, fetch) {
         Ok(tip) => Fetched::At(tip),
         // There is no second call after a timeout of one minute, nor with a git that does not know the
         // options.
         Err(error @ (GitError::TimedOut { .. } | GitError::UnknownOption { .. })) => {
-            Fetched::Failed { reason: told(&error) }
+            Fetched::Failed { reason: error_chain(&error) }
         }
         Err(error) => match is_absent(place, guard, source, names) {
             Ok(true) => Fetched::Absent,
-            Ok(false) | Err(_) => Fetched::Failed { reason: told(&error) },
+            Ok(false) | Err(_) => Fetched::Failed { reason: error_chain(&error) },
         },
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use drydock_domain::{BackupRef, SyncOutcome, WorktreeState, told};
+use drydock_domain::{BackupRef, SyncOutcome, WorktreeState, error_chain};
 
 use crate::crash;
 use crate::diff::raw_changes;
@@ -82,7 +82,7 @@ impl Repository {
             Ok(LockOutcome::Busy(what)) => {
                 return Ok(Some(failed(marker, format!("blocked by {what}"))));
             }
-            Err(error) => return Ok(Some(failed(marker, told(&error)))),
+            Err(error) => return Ok(Some(failed(marker, error_chain(&error)))),
         };
         let (marker, blob) = if self.is_kept(&folder, &marker, &target, &attempt)? {
             (marker, blob.to_owned())
@@ -113,7 +113,7 @@ impl Repository {
         let write = MarkerWrite { name: &names.recovery, before, text: &text };
         let (local, remote) = (commit(&unpinned.local, attempt)?, commit(&unpinned.remote, attempt)?);
         let content = BackupContent { head: &local, held: held.cloned(), remote: Some(&remote) };
-        let pinned = self.pin_write(&order.pin, &content, Some(&write))?;
+        let pinned = self.backup_write(&order.pin, &content, Some(&write))?;
         let blob = pinned.marker.ok_or_else(|| GitError::unexpected(attempt, "no marker was written"))?;
         Ok((marked(&pinned.line), blob))
     }
@@ -158,7 +158,7 @@ impl Repository {
         match self.try_reset(names, marker, blob, folder) {
             Ok(BranchMoveOutcome::Done) => done(marker.clone()),
             Ok(BranchMoveOutcome::Refused(reason)) => failed(marker.clone(), reason),
-            Err(error) => failed(marker.clone(), told(&error)),
+            Err(error) => failed(marker.clone(), error_chain(&error)),
         }
     }
 
@@ -174,7 +174,7 @@ impl Repository {
         let files = self.tree_of(&target)?;
         let permit = RefCondition { name: &names.recovery, object: blob, note: "drydock: sync" };
         let shift = BranchMove { full: &names.branch, from: &local, to: &target, files: &files, permit };
-        self.shift(&shift, folder)
+        self.move_branch(&shift, folder)
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) enum BranchMoveOutcome {
 
 impl Repository {
     /// Moves a branch. The caller must hold the repository lock.
-    pub(crate) fn shift(
+    pub(crate) fn move_branch(
         &self,
         shift: &BranchMove<'_>,
         folder: Option<LockedWorktree<'_>>,

@@ -2,7 +2,8 @@
 
 use drydock_domain::{
     BackupRef, ClashCause, CommitLine, OnConflict, Publish, PublishResult, Relation, RemoteState,
-    ReplayConflict, SyncInput, SyncOutcome, SyncStep, Uncommitted, Unsent, WorktreeState, told, trailer,
+    ReplayConflict, SyncInput, SyncOutcome, SyncStep, Uncommitted, Unsent, WorktreeState, error_chain,
+    trailer,
 };
 
 use crate::crash;
@@ -40,7 +41,7 @@ impl Repository {
         let Some(remote) = order.remote else { return SyncOutcome::NoRemote };
         self.try_sync(order, remote).unwrap_or_else(|error| SyncOutcome::Unknown {
             attempt: format!("sync {} with {remote}", order.branch),
-            reason: told(&error),
+            reason: error_chain(&error),
         })
     }
 
@@ -220,11 +221,11 @@ impl Repository {
                 // that, it would be pushed again.
                 match self.remember_pushed(scene.names, commit) {
                     Ok(()) => PublishResult::Done,
-                    Err(error) => PublishResult::Failed { reason: told(&error) },
+                    Err(error) => PublishResult::Failed { reason: error_chain(&error) },
                 }
             }
             Ok(Push::Rejected { text }) => PublishResult::Failed { reason: text },
-            Err(error) => PublishResult::Failed { reason: told(&error) },
+            Err(error) => PublishResult::Failed { reason: error_chain(&error) },
         }
     }
 
@@ -238,7 +239,7 @@ impl Repository {
         let reason = match self.remote_tip(scene.remote, scene.order.target) {
             Ok(RemoteTip::At(_) | RemoteTip::Absent) => return,
             Ok(RemoteTip::Away { reason }) => reason,
-            Err(error) => told(&error),
+            Err(error) => error_chain(&error),
         };
         tracing::debug!(reason, "could not fetch the target before a push");
     }
@@ -309,14 +310,14 @@ impl Repository {
         let pin = match held.is_some() || !sides.local.is_empty() {
             true => {
                 let content = BackupContent { head: local, held, remote: Some(tip) };
-                Some(self.pin_write(&order.pin, &content, None)?.line)
+                Some(self.backup_write(&order.pin, &content, None)?.line)
             }
             false => None,
         };
         crash::hit("sync.pinned");
         let permit = RefCondition { name: &names.tracking, object: tip.as_str(), note: "drydock: sync" };
         let shift = BranchMove { full: &names.branch, from: local, to: &to, files: &files, permit };
-        match self.shift(&shift, folder)? {
+        match self.move_branch(&shift, folder)? {
             BranchMoveOutcome::Done => {}
             BranchMoveOutcome::Refused(reason) => return Ok(unknown(scene, reason)),
         }
@@ -364,10 +365,10 @@ impl Repository {
         let text = format!("{} and {tip} have no common ancestor", scene.local);
         let clash =
             ReplayConflict { cause: ClashCause::NoCommonCommit, commit: None, paths: Vec::new(), text };
-        self.pin_only(scene, tip, clash, folder)
+        self.backup_only(scene, tip, clash, folder)
     }
 
-    fn pin_only(
+    fn backup_only(
         &self,
         scene: &SyncContext<'_>,
         tip: &CommitId,
@@ -377,7 +378,7 @@ impl Repository {
         let SyncContext { order, local, sides, .. } = scene;
         let held = folder.and_then(|folder| folder.held);
         let content = BackupContent { head: local, held, remote: Some(tip) };
-        let pin = self.pin_write(&order.pin, &content, None)?.line;
+        let pin = self.backup_write(&order.pin, &content, None)?.line;
         crash::hit("sync.pinned");
         Ok(SyncOutcome::Unreconciled {
             pin,
@@ -398,7 +399,7 @@ impl Repository {
     ) -> Result<SyncOutcome, GitError> {
         let SyncContext { order, names, local, sides, .. } = scene;
         match order.on_divergence.on_clash() {
-            OnConflict::PinOnly => self.pin_only(scene, tip, clash, folder),
+            OnConflict::PinOnly => self.backup_only(scene, tip, clash, folder),
             OnConflict::PinAndReset => {
                 let held = folder.as_ref().and_then(|folder| folder.held.clone());
                 let no_pin = BackupRef {

@@ -76,7 +76,7 @@ fn pin(repository: &Repository, list: &str) {
     let signature = ada();
     let order = BackupRequest { plan: "p", run: None, reason: "many", signature: &signature };
     for line in std::fs::read_to_string(list).unwrap().lines() {
-        let pin = repository.pin_branch(&order, &line.parse().unwrap()).unwrap();
+        let pin = repository.backup_branch(&order, &line.parse().unwrap()).unwrap();
         println!("{} {}", pin.name, pin.commit);
     }
 }

@@ -79,7 +79,7 @@ fn the_likely_keepers_are_asked_before_all_refs() {
     let likely = ["refs/drydock/snap/p/".to_owned()];
     assert!(repository.branch_is_kept_elsewhere(BRANCH, &likely).unwrap());
     let order = BackupRequest { plan: "p", run: None, reason: "test", signature: &ada() };
-    assert_eq!(repository.pin_checkout(&order, &checkout).unwrap(), None);
+    assert_eq!(repository.backup_checkout(&order, &checkout).unwrap(), None);
     repository.branch_is_kept_elsewhere(BRANCH, &[]).unwrap_err();
 }
 

@@ -115,7 +115,7 @@ fn a_merge_driver_of_the_repository_gives_a_conflict_instead_of_running() {
     let merge = fixture.open().merge(&base, &ours, &theirs).unwrap();
     assert!(matches!(merge, MergeOutcome::Conflict { .. }), "{merge:?}");
     let order = MergeRequest { base: &base, ours: &ours, theirs: &theirs, favour: Prefer::Theirs };
-    let DetailedMerge::Clean(tree) = fixture.open().join(&order).unwrap() else {
+    let DetailedMerge::Clean(tree) = fixture.open().merge_detailed(&order).unwrap() else {
         panic!("a side is favoured")
     };
     assert_eq!(listing(&fixture, tree.as_str())["a.txt"].text(), "theirs\n");

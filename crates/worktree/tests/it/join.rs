@@ -269,8 +269,8 @@ fn joining_changes_nothing_of_the_repository_and_gives_the_same_again() {
     let repository = fixture.open();
     for favour in [Prefer::Neither, Prefer::Ours, Prefer::Theirs] {
         let order = MergeRequest { base: &base, ours: &ours, theirs: &theirs, favour };
-        let first = repository.join(&order).unwrap();
-        assert_eq!(repository.join(&order).unwrap(), first, "{favour:?}");
+        let first = repository.merge_detailed(&order).unwrap();
+        assert_eq!(repository.merge_detailed(&order).unwrap(), first, "{favour:?}");
         if let DetailedMerge::Conflict { tree, files } = &first {
             let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
             assert_eq!(repository.unresolved(tree, &paths).unwrap(), ["a.txt"]);
@@ -298,7 +298,7 @@ fn a_join_takes_few_processes() {
     let repository = Repository::open(&git, &fixture.repo()).unwrap();
     let calls = |theirs: &CommitId, favour: Prefer| {
         write(&log, "");
-        repository.join(&MergeRequest { base: &base, ours: &ours, theirs, favour }).unwrap();
+        repository.merge_detailed(&MergeRequest { base: &base, ours: &ours, theirs, favour }).unwrap();
         // Git is called for the location of the configuration once per process.
         let finds = |line: &str| line.starts_with("var ") || line == "config --system";
         let calls = read(&log);
@@ -350,6 +350,6 @@ fn a_join_of_what_is_not_there_is_an_error() {
     let base = fixture.tip("main");
     let nothing = "1".repeat(40).parse().unwrap();
     let order = MergeRequest { base: &base, ours: &base, theirs: &nothing, favour: Prefer::Ours };
-    let error = fixture.open().join(&order).unwrap_err();
+    let error = fixture.open().merge_detailed(&order).unwrap_err();
     assert!(matches!(error, GitError::Failed { .. } | GitError::Unexpected { .. }), "{error:?}");
 }

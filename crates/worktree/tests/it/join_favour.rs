@@ -28,7 +28,7 @@ fn join_in_turn(fixture: &Fixture, base: &CommitId, writers: &[CommitId], favour
     let mut last = None;
     for writer in writers {
         let order = MergeRequest { base, ours: &so_far, theirs: writer, favour };
-        match repository.join(&order).unwrap() {
+        match repository.merge_detailed(&order).unwrap() {
             DetailedMerge::Clean(tree) => {
                 so_far = repository.commit(&tree, &[so_far, writer.clone()], "joined", &ada()).unwrap();
                 last = Some(DetailedMerge::Clean(tree));
@@ -425,7 +425,9 @@ fn links_to_other_repositories_stay_and_a_conflict_of_them_is_as_the_side_has_it
     let theirs = commit("theirs\n");
     for (favour, digit, text) in [(Prefer::Ours, "2", "ours\n"), (Prefer::Theirs, "3", "theirs\n")] {
         let order = MergeRequest { base: &base, ours: &ours, theirs: &theirs, favour };
-        let DetailedMerge::Clean(tree) = fixture.open().join(&order).unwrap() else { panic!("{favour:?}") };
+        let DetailedMerge::Clean(tree) = fixture.open().merge_detailed(&order).unwrap() else {
+            panic!("{favour:?}")
+        };
         let listing = listing(&fixture, tree.as_str());
         assert_eq!((listing["same"].id.clone(), listing["same"].mode.as_str()), ("1".repeat(40), "160000"));
         assert_eq!(

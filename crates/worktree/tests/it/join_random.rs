@@ -254,7 +254,7 @@ fn whatever_two_writers_do_a_favoured_join_is_clean_and_keeps_what_it_should() {
     let mut conflicts = 0;
     for (nth, case) in cases.iter().enumerate() {
         let [base, ours, theirs] = [0, 1, 2].map(|at| &commits[nth * 3 + at]);
-        let join = |favour| repository.join(&MergeRequest { base, ours, theirs, favour }).unwrap();
+        let join = |favour| repository.merge_detailed(&MergeRequest { base, ours, theirs, favour }).unwrap();
         let neither = join(Prefer::Neither);
         let (DetailedMerge::Clean(tree) | DetailedMerge::Conflict { tree, .. }) = &neither;
         let told = Told { case, neither: &neither, words: words_in(&fixture, tree) };

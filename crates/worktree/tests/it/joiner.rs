@@ -50,7 +50,7 @@ impl Joiner {
 
     pub(crate) fn join(&self, favour: Prefer) -> DetailedMerge {
         let Joiner { base, ours, theirs, .. } = self;
-        self.fixture.open().join(&MergeRequest { base, ours, theirs, favour }).unwrap()
+        self.fixture.open().merge_detailed(&MergeRequest { base, ours, theirs, favour }).unwrap()
     }
 
     /// Merges in favour of a side, and returns the files by path.

@@ -57,7 +57,7 @@ fn an_older_git_merges_by_the_same_base() {
         assert_eq!(merged(&older), merged(&newer), "{base} {ours} {theirs}");
         let order = |favour| MergeRequest { base, ours, theirs, favour };
         for favour in [Prefer::Neither, Prefer::Ours] {
-            let joined = |repository: &Repository| repository.join(&order(favour)).unwrap();
+            let joined = |repository: &Repository| repository.merge_detailed(&order(favour)).unwrap();
             assert_eq!(joined(&older), joined(&newer), "{base} {ours} {theirs} {favour:?}");
         }
     }
@@ -69,7 +69,12 @@ fn an_older_git_merges_by_the_same_base() {
     let show = |path: &str| fixture.user(&["show", &format!("{tree}:{path}")], &fixture.repo());
     assert_eq!((show("a.txt"), show("b.txt")), ("a".to_owned(), "third".to_owned()));
     let DetailedMerge::Conflict { files, .. } = older
-        .join(&MergeRequest { base: &first, ours: &third, theirs: &clashing, favour: Prefer::Neither })
+        .merge_detailed(&MergeRequest {
+            base: &first,
+            ours: &third,
+            theirs: &clashing,
+            favour: Prefer::Neither,
+        })
         .unwrap()
     else {
         panic!("both changed a.txt")

@@ -59,7 +59,7 @@ fn a_pin_says_what_it_keeps_and_why() {
     write(&scene.tree().join("new.txt"), "new\n");
     let theirs = scene.remote_commit("a.txt", "theirs\n", "theirs");
     assert_eq!(scene.sync().name(), "recovered_by_reset");
-    let pins = scene.repository().pin_list(None).unwrap();
+    let pins = scene.repository().backup_list(None).unwrap();
     let [pin] = pins.as_slice() else { panic!("{pins:?}") };
     assert_eq!(pin.name, "refs/drydock/pin/p/1");
     assert_eq!((pin.plan.as_str(), pin.run.as_deref(), pin.reason.as_str()), ("p", Some("r"), "sync"));
@@ -69,11 +69,11 @@ fn a_pin_says_what_it_keeps_and_why() {
     let subjects: Vec<&str> = pin.commits.iter().map(|commit| commit.subject.as_str()).collect();
     assert_eq!(subjects, ["mine"]);
     for name in ["refs/drydock/pin/p/1", "p/1"] {
-        assert_eq!(scene.repository().pin_find(name).unwrap().as_ref(), Some(pin));
+        assert_eq!(scene.repository().backup_find(name).unwrap().as_ref(), Some(pin));
     }
-    assert_eq!(scene.repository().pin_find("p/2").unwrap(), None);
-    assert!(matches!(scene.repository().pin_find("refs/heads/main"), Err(GitError::BadName { .. })));
-    assert_eq!(scene.repository().pin_list(Some("q")).unwrap(), []);
+    assert_eq!(scene.repository().backup_find("p/2").unwrap(), None);
+    assert!(matches!(scene.repository().backup_find("refs/heads/main"), Err(GitError::BadName { .. })));
+    assert_eq!(scene.repository().backup_list(Some("q")).unwrap(), []);
 }
 
 /// Breaks when restoring a backup moves an existing branch.
@@ -85,15 +85,15 @@ fn a_pin_comes_back_as_a_branch_that_did_not_exist() {
     scene.remote_commit("a.txt", "theirs\n", "theirs");
     assert_eq!(scene.sync().name(), "recovered_by_reset");
     let repository = scene.repository();
-    let RestoreOutcome::Created { commit } = repository.pin_restore("p/1", "back").unwrap() else {
+    let RestoreOutcome::Created { commit } = repository.backup_restore("p/1", "back").unwrap() else {
         panic!("new")
     };
     assert_eq!(scene.fixture.tip("back"), commit);
     let show = |what: &str| scene.fixture.user(&["show", &format!("back:{what}")], &scene.fixture.repo());
     assert_eq!((show("a.txt"), show("new.txt")), ("mine".to_owned(), "new".to_owned()));
-    let again = repository.pin_restore("p/1", "main").unwrap();
+    let again = repository.backup_restore("p/1", "main").unwrap();
     assert_eq!(again, RestoreOutcome::BranchExists { at: scene.base.clone() });
-    assert_eq!(repository.pin_restore("p/7", "other").unwrap(), RestoreOutcome::NoSuchPin);
+    assert_eq!(repository.backup_restore("p/7", "other").unwrap(), RestoreOutcome::NoSuchPin);
 }
 
 /// N4: breaks when a backup is removed that keeps unique content, or one without unique content stays.
@@ -106,23 +106,23 @@ fn a_pin_goes_when_all_it_keeps_is_elsewhere_or_by_a_word() {
     let repository = scene.repository();
     let signature = ada();
     let order = BackupRequest { plan: "p", run: None, reason: "reachable", signature: &signature };
-    let reachable = repository.pin_branch(&order, &scene.base).unwrap();
-    let PinDropped::Gone(_) = repository.pin_drop(&reachable.name, false).unwrap() else {
+    let reachable = repository.backup_branch(&order, &scene.base).unwrap();
+    let PinDropped::Gone(_) = repository.backup_drop(&reachable.name, false).unwrap() else {
         panic!("it stays")
     };
-    let PinDropped::Needed(pin) = repository.pin_drop("p/1", false).unwrap() else { panic!("it went") };
+    let PinDropped::Needed(pin) = repository.backup_drop("p/1", false).unwrap() else { panic!("it went") };
     assert_eq!(pin.needed.as_deref(), Some("it contains a commit that exists nowhere else"));
     scene.fixture.user(&["branch", "kept", mine.as_str()], &scene.fixture.repo());
-    let pin = repository.pin_find("p/1").unwrap().unwrap();
+    let pin = repository.backup_find("p/1").unwrap().unwrap();
     assert_eq!(pin.needed.as_deref(), Some("an unfinished recovery needs it"));
     repository.recovery_settle("p").unwrap();
-    let PinDropped::Gone(_) = repository.pin_drop("p/1", false).unwrap() else { panic!("it stays") };
+    let PinDropped::Gone(_) = repository.backup_drop("p/1", false).unwrap() else { panic!("it stays") };
     assert_eq!(repository.refs("refs/drydock/pin-about/").unwrap(), []);
     scene.fixture.user(&["branch", "-D", "kept"], &scene.fixture.repo());
-    let last = repository.pin_branch(&order, &mine).unwrap();
-    let PinDropped::Gone(_) = repository.pin_drop(&last.name, true).unwrap() else { panic!("it stays") };
-    assert_eq!(repository.pin_drop(&last.name, true).unwrap(), PinDropped::Absent);
-    assert_eq!(repository.pin_list(None).unwrap(), []);
+    let last = repository.backup_branch(&order, &mine).unwrap();
+    let PinDropped::Gone(_) = repository.backup_drop(&last.name, true).unwrap() else { panic!("it stays") };
+    assert_eq!(repository.backup_drop(&last.name, true).unwrap(), PinDropped::Absent);
+    assert_eq!(repository.backup_list(None).unwrap(), []);
 }
 
 /// B1, D5: breaks when a ref that drydock moves counts as a copy: a plan's branch, local or as last seen on a
@@ -134,7 +134,7 @@ fn a_plans_own_refs_are_no_copies() {
     let signature = ada();
     let order = BackupRequest { plan: "p", run: None, reason: "kept", signature: &signature };
     let repository = scene.repository();
-    let pin = repository.pin_branch(&order, &mine).unwrap();
+    let pin = repository.backup_branch(&order, &mine).unwrap();
     let refer = |name: &str| scene.fixture.user(&["update-ref", name, mine.as_str()], &scene.fixture.repo());
     for own in [
         "refs/heads/drydock/p/work",
@@ -146,14 +146,14 @@ fn a_plans_own_refs_are_no_copies() {
         "refs/drydock/snapshot/p/1",
     ] {
         refer(own);
-        let seen = repository.pin_find(&pin.name).unwrap().unwrap();
+        let seen = repository.backup_find(&pin.name).unwrap().unwrap();
         assert_eq!(seen.commits.len(), 1, "{own} is no copy");
-        assert_eq!(repository.pin_list(None).unwrap(), [seen], "one function says so everywhere");
-        assert!(matches!(repository.pin_drop(&pin.name, false).unwrap(), PinDropped::Needed(_)), "{own}");
+        assert_eq!(repository.backup_list(None).unwrap(), [seen], "one function says so everywhere");
+        assert!(matches!(repository.backup_drop(&pin.name, false).unwrap(), PinDropped::Needed(_)), "{own}");
     }
     for copy in ["refs/heads/mine", "refs/remotes/origin/mine", "refs/tags/mine"] {
         refer(copy);
-        assert_eq!(repository.pin_find(&pin.name).unwrap().unwrap().needed, None, "{copy} is one");
+        assert_eq!(repository.backup_find(&pin.name).unwrap().unwrap().needed, None, "{copy} is one");
         scene.fixture.user(&["update-ref", "-d", copy], &scene.fixture.repo());
     }
 }
@@ -165,8 +165,8 @@ fn the_same_is_pinned_once() {
     let signature = ada();
     let order = BackupRequest { plan: "p", run: None, reason: "first", signature: &signature };
     let repository = scene.repository();
-    let first = repository.pin_branch(&order, &scene.base).unwrap();
-    assert_eq!(repository.pin_branch(&order, &scene.base).unwrap(), first);
+    let first = repository.backup_branch(&order, &scene.base).unwrap();
+    assert_eq!(repository.backup_branch(&order, &scene.base).unwrap(), first);
     let other = scene.commit("a.txt", "other\n", "other");
-    assert_ne!(repository.pin_branch(&order, &other).unwrap().name, first.name);
+    assert_ne!(repository.backup_branch(&order, &other).unwrap().name, first.name);
 }

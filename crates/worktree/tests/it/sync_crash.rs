@@ -27,7 +27,7 @@ fn dies(scene: &Scene, point: &str, replaces: Option<&CommitId>) -> bool {
 }
 
 fn pins(scene: &Scene) -> Vec<String> {
-    scene.repository().pin_list(Some("p")).unwrap().into_iter().map(|pin| pin.name).collect()
+    scene.repository().backup_list(Some("p")).unwrap().into_iter().map(|pin| pin.name).collect()
 }
 
 /// Breaks when the marker does not survive the crash, or the branch moves before its files.

@@ -121,7 +121,7 @@ fn edits_in_a_file_that_the_remote_changed_elsewhere_are_kept_as_edits() {
     assert_eq!(read(&scene.tree().join("a.txt")), lines("theirs", "edited"));
     assert_eq!(scene.status(), " M a.txt");
     assert_eq!(ledger.lost(&scene), [""; 0]);
-    let pins = scene.repository().pin_list(Some("p")).unwrap();
+    let pins = scene.repository().backup_list(Some("p")).unwrap();
     assert_eq!((pins.len(), &pins[0].head, pins[0].uncommitted), (1, &start, Uncommitted::Kept));
 }
 
@@ -136,7 +136,7 @@ fn drydocks_own_folder_stays_in_place() {
         scene.remote_commit(".drydock/strategy.json", "theirs\n", "theirs");
         assert_eq!(scene.sync_with(|order| order.publish = Publish::No).name(), text);
         assert_eq!(read(&scene.tree().join(".drydock/strategy.json")), "ours\n");
-        let pins = scene.repository().pin_list(Some("p")).unwrap();
+        let pins = scene.repository().backup_list(Some("p")).unwrap();
         assert_eq!((pins.len(), pins[0].uncommitted), (1, Uncommitted::Nothing));
     }
 }

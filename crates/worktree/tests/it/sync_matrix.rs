@@ -355,7 +355,7 @@ fn the_ledger_notices_a_loss() {
     let ledger = Ledger::of(&scene);
     let SyncOutcome::RecoveredByReset { pin, .. } = scene.sync() else { panic!("a conflict") };
     assert_eq!(ledger.lost(&scene), [""; 0]);
-    let _ = scene.repository().pin_drop(&pin.name, true).unwrap();
+    let _ = scene.repository().backup_drop(&pin.name, true).unwrap();
     // The commit, the file that it changed, the staged content, the edited file and the new file.
     assert_eq!(ledger.lost(&scene).len(), 5);
 }

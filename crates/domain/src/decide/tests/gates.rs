@@ -2,7 +2,7 @@
 
 use super::say::{Say, advance, approve, violated};
 use super::world::{Seen, World};
-use crate::{Authority, DecisionKind, Effect, Event, NextPhase, Phase, Profile, State, due};
+use crate::{Authority, DecisionKind, Effect, Event, NextPhase, Phase, Profile, State, next_effect};
 
 /// Advances a plan until a gate opens, records the phase and approves it; repeats until the plan is queued
 /// for Apply.
@@ -14,7 +14,7 @@ fn asked_before(profile: &str) -> Vec<Phase> {
             assert_eq!(gate.question.kind, DecisionKind::Gate);
             asked.push(serde_json::from_value(gate.question.details["before"].clone()).unwrap());
         }
-        let say = match (due(world.plan()), world.plan().stage.phase(), world.plan().stage.state()) {
+        let say = match (next_effect(world.plan()), world.plan().stage.phase(), world.plan().stage.state()) {
             (Some(Effect::AdvanceToExecute), ..) => Say::ExecuteAlone,
             (Some(Effect::AdvanceToApply), ..) => Say::ApplyAlone,
             (Some(Effect::Tend), ..) => unreachable!("a plan without pieces is not tended"),
@@ -105,7 +105,10 @@ fn a_blocked_strategize_changes_nothing() {
     assert_eq!(world.give(answer), Seen::WrongStage, "an approval comes with what the invariants said");
     let passes = Say::Approve.to(&world);
     assert_eq!(world.give(passes), Seen::Now(Phase::Strategize, State::Queued));
-    assert_eq!((&world.plan().gate, due(world.plan())), (&None, Some(Effect::DrivePhase(Phase::Strategize))));
+    assert_eq!(
+        (&world.plan().gate, next_effect(world.plan())),
+        (&None, Some(Effect::DrivePhase(Phase::Strategize)))
+    );
 }
 
 /// Fails if a rejected plan can still be moved by the gate's other answer.

@@ -4,7 +4,7 @@ use super::say::{Say, advance, approve, limit, nothing};
 use super::world::{Seen, World};
 use crate::{
     Answer, Authority, Command, DecisionKind, Delay, INTERRUPTIONS_MAX, NextPhase, Obstacle, Phase,
-    RateLimit, Remains, RestartPoint, RestartReason, State, TakeOverCause, due,
+    RateLimit, Remains, RestartPoint, RestartReason, State, TakeOverCause, next_effect,
 };
 
 const QUEUED: Seen = Seen::Now(Phase::Execute, State::Queued);
@@ -56,7 +56,7 @@ fn the_next_run_starts_from_the_checkpoint_of_the_interrupted_one() {
     assert_eq!(interrupt(&mut world, TakeOverCause::Interrupted, checkpoint(1)), QUEUED);
     let plan = world.plan();
     assert_eq!((plan.take_up.as_deref(), plan.take_up_why), (Some("work1"), RestartReason::Interrupted));
-    assert!(plan.gate.is_none() && due(plan).is_some(), "any worker continues it");
+    assert!(plan.gate.is_none() && next_effect(plan).is_some(), "any worker continues it");
     assert_eq!(text(&world), "interrupted, continues from checkpoint 1");
     start(&mut world);
     assert_ne!(world.run(), first, "a fresh run: no verdict or count of the old one counts");
@@ -246,7 +246,7 @@ fn what_a_person_stopped_waits_for_a_person() {
     let stopped = || {
         let mut world = executing();
         assert_eq!(interrupt(&mut world, TakeOverCause::Stopped, checkpoint(1)), QUEUED);
-        assert_eq!((world.pending().question.kind, due(world.plan())), (DecisionKind::Gate, None));
+        assert_eq!((world.pending().question.kind, next_effect(world.plan())), (DecisionKind::Gate, None));
         world
     };
     let mut world = stopped();
@@ -256,7 +256,7 @@ fn what_a_person_stopped_waits_for_a_person() {
     assert_eq!(world.give_as(Authority::Engine, start), Seen::Undecided);
     let approved = approve(nothing(&world));
     assert_eq!(world.give(approved), QUEUED);
-    assert!(due(world.plan()).is_some());
+    assert!(next_effect(world.plan()).is_some());
     assert_eq!(text(&world), "interrupted, continues from checkpoint 1", "the approval forgets nothing");
     let mut world = stopped();
     assert_eq!(answer(&mut world, "reject"), Seen::Now(Phase::Execute, State::Cancelled));
@@ -267,7 +267,7 @@ fn what_a_person_stopped_waits_for_a_person() {
         world.give_as(Authority::Engine, Command::HoldBack(Obstacle::Stopped)),
         Seen::Now(Phase::Execute, State::Complete)
     );
-    assert_eq!(due(world.plan()), None);
+    assert_eq!(next_effect(world.plan()), None);
     assert_eq!(world.give(advance(NextPhase::Apply, None)), Seen::Now(Phase::Apply, State::Queued));
 }
 
@@ -289,7 +289,7 @@ fn three_interruptions_in_a_row_without_a_checkpoint_ask_a_person() {
             start(&mut world);
             interrupt(&mut world, TakeOverCause::Interrupted, None);
         }
-        assert_eq!(due(world.plan()), None, "a person is asked");
+        assert_eq!(next_effect(world.plan()), None, "a person is asked");
         let asked = &world.pending().question.text;
         assert_eq!(
             asked,

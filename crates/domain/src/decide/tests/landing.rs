@@ -2,7 +2,7 @@
 
 use super::say::{Say, remote_away};
 use super::world::{Seen, World};
-use crate::{Command, Effect, Landed, LandingProof, Phase, State, due};
+use crate::{Command, Effect, Landed, LandingProof, Phase, State, next_effect};
 
 const QUEUED: Seen = Seen::Now(Phase::Apply, State::Queued);
 
@@ -39,7 +39,7 @@ fn a_remote_that_is_away_is_waited_for_and_the_intent_stays() {
         assert_eq!(waits.reason(), "origin cannot be reached: connection refused");
         pauses.push((waits.until.as_micros() - now.as_micros()) / 1_000_000);
         assert!(plan.intent.is_some() && plan.pending_decision().is_none());
-        assert_eq!(due(&plan), Some(Effect::DrivePhase(Phase::Apply)));
+        assert_eq!(next_effect(&plan), Some(Effect::DrivePhase(Phase::Apply)));
         let start = Say::Start.to(&world);
         assert_eq!(world.give(start), Seen::Now(Phase::Apply, State::Processing));
     }

@@ -11,7 +11,7 @@ use super::say::{Say, approve, choice, start, violated};
 use super::world::{Seen, World, spec};
 use crate::{
     Advance, Choice, Command, DecisionStatus, INTERRUPTIONS_MAX, POSTPONED_MAX, Phase, Plan, Profile,
-    REVERSIONS_MAX, RunId, State, Timestamp, due,
+    REVERSIONS_MAX, RunId, State, Timestamp, next_effect,
 };
 
 /// How a step deviates from the regular command.
@@ -391,7 +391,7 @@ fn check_decision(world: &World) {
     let Some(open) = &world.snapshot.pending else { return };
     assert_eq!((&open.plan, open.phase, &open.status), (&plan.id, plan.stage.phase(), &DecisionStatus::Open));
     assert_eq!(open.run, plan.phase_started_at.and(plan.run.clone()));
-    assert_eq!(due(plan), None, "work is due though a person must decide");
+    assert_eq!(next_effect(plan), None, "work is due though a person must decide");
 }
 
 fn check_stored(plan: &Plan) {

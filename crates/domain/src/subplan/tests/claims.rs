@@ -4,7 +4,7 @@ use super::world::{End, World, fanout, piece, start};
 use crate::{
     Answer, CallSubplan, ChildState, Command, DecisionKind, Effect, ErrorClass, Failure, INTERRUPTIONS_MAX,
     OnFailure, Phase, Plan, Refusal, Remains, RestartPoint, RunId, Stage, State, SubplanStatus,
-    TakeOverCause, Turn, due,
+    TakeOverCause, Turn, next_effect,
 };
 
 fn three(on_failure: OnFailure) -> World {
@@ -14,11 +14,11 @@ fn three(on_failure: OnFailure) -> World {
 #[test]
 fn pieces_join_in_their_order_and_then_the_whole_is_judged() {
     let mut world = three(OnFailure::Continue);
-    assert_eq!(due(&world.parent.plan), Some(Effect::Tend));
+    assert_eq!(next_effect(&world.parent.plan), Some(Effect::Tend));
     world.settle(|_| End::Done);
     assert_eq!(world.fanout().head.as_deref(), Some("base+a+b+c"));
     assert_eq!(world.parent.plan.take_up.as_deref(), Some("base+a+b+c"));
-    assert_eq!(due(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)));
+    assert_eq!(next_effect(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)));
     for name in ["a", "b", "c"] {
         assert_eq!(world.child(name).stage.state(), State::Applied);
         assert_eq!(world.child(name).root, world.parent.plan.id);
@@ -31,7 +31,7 @@ fn a_plan_with_unsettled_pieces_cannot_be_started_and_a_piece_in_line_cannot_eit
     assert!(world.tend());
     let waiting = world.child("c").clone();
     assert_eq!(ChildState::of(&waiting), ChildState::InLine);
-    assert_eq!(due(&waiting), None);
+    assert_eq!(next_effect(&waiting), None);
     let start = |run| {
         let enforcement = crate::Enforcement::nothing(Phase::Strategize);
         Command::Start(crate::Start { run, base: "base".into(), from: None, replaces: None, enforcement })
@@ -52,7 +52,7 @@ fn a_piece_that_waits_for_a_rate_limit_gives_its_place_to_the_next() {
         world.work(&a, End::MeetsLimit);
     }
     assert!(matches!(&world.seen()[0], ChildState::Postponed { agent, .. } if agent == "writer"));
-    assert_eq!((due(world.child("a")), &world.seen()[1]), (None, &ChildState::InLine));
+    assert_eq!((next_effect(world.child("a")), &world.seen()[1]), (None, &ChildState::InLine));
     assert!(world.tend());
     assert_eq!(world.seen()[1], ChildState::Busy);
     world.settle(|_| End::Done);
@@ -83,7 +83,7 @@ fn fail_fast_stops_those_at_work_and_counts_none_of_them_as_failed() {
         World::of(fanout(vec![piece("a", &[]), piece("b", &[]), piece("c", &[])], OnFailure::FailFast, 2));
     while world.tend() {}
     let a = world.child("a").id.clone();
-    while due(&world.children[&a].plan).is_some() {
+    while next_effect(&world.children[&a].plan).is_some() {
         world.work(&a, End::FailsForGood);
     }
     world.settle(|_| End::Done);
@@ -118,7 +118,7 @@ fn a_person_can_go_on_without_what_was_lost_or_try_it_again() {
     world.answer("go_on");
     world.settle(|_| End::Done);
     assert_eq!((world.piece("a").fate.name(), world.piece("c").fate.name()), ("dropped", "dropped"));
-    assert_eq!(due(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)));
+    assert_eq!(next_effect(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)));
     assert_eq!(world.parent.plan.take_up.as_deref(), Some("base+b"));
 
     let mut world = three(OnFailure::Continue);
@@ -138,7 +138,7 @@ fn cancel_and_revert_go_down_the_tree() {
         let mut world = three(OnFailure::Continue);
         while world.tend() {}
         world.parent(command).unwrap();
-        assert_eq!(due(&world.parent.plan), Some(Effect::Tend), "its subplans are still to be ended");
+        assert_eq!(next_effect(&world.parent.plan), Some(Effect::Tend), "its subplans are still to be ended");
         while world.tend() {}
         assert!(world.children.values().all(|child| child.plan.stage.state() == State::Cancelled));
         assert!(world.parent.plan.winding.is_empty());
@@ -184,7 +184,7 @@ fn a_conflict_is_settled_as_the_person_says() {
         world.answer(option);
         world.settle(|_| End::Done);
         assert_eq!(world.piece("a").fate.name(), fate, "{option}");
-        assert_eq!(due(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)), "{option}");
+        assert_eq!(next_effect(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)), "{option}");
         let resolver = world.fanout().pieces.iter().find(|piece| piece.mends.is_some());
         assert_eq!(resolver.is_some(), option == "agent");
     }
@@ -233,7 +233,7 @@ fn a_rollback_goes_on_from_its_checkpoint_and_not_from_what_has_joined() {
     while world.tend() {}
     assert_eq!(world.parent.plan.stage.state(), State::Queued);
     assert_eq!(world.parent.plan.work_from.as_deref(), Some("snapshot"));
-    assert_eq!(due(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)));
+    assert_eq!(next_effect(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)));
 }
 
 /// Fails if the unused budget of subplans does not return to their parent, or if their usage, even beyond

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 
 use super::world::{End, World, fanout, piece};
 use crate::{
-    ChildState, DecisionKind, Effect, OnFailure, Phase, State, Subplan, SubplanStatus, SubplanUpdate, due,
+    ChildState, DecisionKind, Effect, OnFailure, Phase, State, Subplan, SubplanStatus, SubplanUpdate,
+    next_effect,
 };
 
 const NAMES: [&str; 7] = ["a", "b", "c", "d", "e", "f", "g"];
@@ -105,12 +106,12 @@ proptest! {
         }
         world.settle(|_| End::Done);
         check(&world);
-        let lost = world.fanout().lost().count();
+        let lost = world.fanout().failed_subplans().count();
         prop_assert!(!world.fanout().is_open());
         let goes_on = |id| SubplanUpdate::of_end(&world.children[id].plan).is_none();
         prop_assert!(world.parent.plan.handed.keys().all(goes_on), "a share of one that is over is kept back");
         if lost == 0 {
-            prop_assert_eq!(due(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)));
+            prop_assert_eq!(next_effect(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)));
             prop_assert!(world.children.values().all(|child| child.plan.stage.state() == State::Applied));
         } else {
             prop_assert_eq!(world.parent.plan.stage.state(), State::Errored);

@@ -8,7 +8,7 @@ use crate::{
     Decision, DecisionChange, DecisionId, Effect, Enforcement, ErrorClass, Failure, Fanout, Inherited,
     MergeStrategy, NewChild, NextPhase, OnFailure, Phase, Plan, PlanId, PlanSpec, Profile, Refusal, RunId,
     SpawnChild, Start, StoredPlan, Subplan, SubplanStatus, SubplanTask, SubplanUpdate, Target, Timestamp,
-    create, decide, due,
+    create, decide, next_effect,
 };
 
 /// A parent, its children, and a clock that advances with every commit.
@@ -118,7 +118,7 @@ impl World {
 
     /// Does the next step of the scheduler, and returns true if there was one.
     pub(super) fn tend(&mut self) -> bool {
-        if due(&self.parent.plan) != Some(Effect::Tend) {
+        if next_effect(&self.parent.plan) != Some(Effect::Tend) {
             return false;
         }
         if let Some(child) = self.parent.plan.winding.first().cloned() {
@@ -146,7 +146,7 @@ impl World {
             return true;
         }
         let seen = self.seen();
-        let mut news = self.fanout().news(&seen);
+        let mut news = self.fanout().updates(&seen);
         if !news.is_empty() {
             let handed = self.parent.plan.handed.keys();
             news.extend(handed.filter_map(|id| SubplanUpdate::of_end(&self.children[id].plan)));
@@ -157,7 +157,7 @@ impl World {
     }
 
     fn act(&mut self, seen: &[ChildState]) -> bool {
-        let acts = self.fanout().acts(seen, Timestamp::from_micros(self.ticks));
+        let acts = self.fanout().due_steps(seen, Timestamp::from_micros(self.ticks));
         let id =
             |world: &World, index: usize| world.fanout().pieces[index].child.clone().expect("it is born");
         if let Some(index) = acts.retry.first() {
@@ -203,7 +203,7 @@ impl World {
         let plan = self.children[child].plan.clone();
         let run = plan.run.clone().unwrap_or_else(|| RunId::from_random(9));
         let fresh = RunId::from_random(((self.ticks as u128) << 16) | 7);
-        let command = match (due(&plan), plan.stage.phase(), plan.stage.state()) {
+        let command = match (next_effect(&plan), plan.stage.phase(), plan.stage.state()) {
             (None, ..) | (Some(Effect::Tend), ..) => return,
             (Some(Effect::AdvanceToExecute | Effect::AdvanceToApply), ..) => advance(),
             (Some(Effect::DrivePhase(_)), _, crate::State::Queued) => start(fresh),
@@ -227,8 +227,12 @@ impl World {
     pub(super) fn settle(&mut self, end: impl Fn(&str) -> End) {
         loop {
             let moved = self.tend();
-            let due: Vec<_> =
-                self.children.keys().filter(|id| due(&self.children[*id].plan).is_some()).cloned().collect();
+            let due: Vec<_> = self
+                .children
+                .keys()
+                .filter(|id| next_effect(&self.children[*id].plan).is_some())
+                .cloned()
+                .collect();
             if !moved && due.is_empty() {
                 return;
             }

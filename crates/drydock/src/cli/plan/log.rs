@@ -150,7 +150,7 @@ async fn page(printer: &Printer<'_>, plan: &Plan, query: &LogQuery) -> Result<Lo
             answer => return Ok(answer?),
         }
         if tries == 1 {
-            printer.session.screen().tell("the server cannot be reached; retrying");
+            printer.session.screen().info("the server cannot be reached; retrying");
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }
@@ -210,7 +210,7 @@ impl Printer<'_> {
             return screen.print(&lines.iter().map(render::log::line).collect::<String>());
         }
         for mark in lines.iter().filter(|line| line.dropped.is_some()) {
-            screen.tell(&mark.text);
+            screen.info(&mark.text);
         }
         screen.print_exact(&lines.iter().filter_map(render::log::raw).collect::<String>())
     }

@@ -142,7 +142,7 @@ pub(crate) async fn watch(session: &Invocation, plan: PlanIdArgs) -> CliResult {
         };
         let page = client.events(&query).await?;
         if let Some(end) = events::end_of(&page, after) {
-            session.screen().tell(&format!("{}; continuing from its end", events::ended(end)));
+            session.screen().info(&format!("{}; continuing from its end", events::ended(end)));
             after = end.ends_at;
         }
         let events = page.events;
@@ -150,7 +150,7 @@ pub(crate) async fn watch(session: &Invocation, plan: PlanIdArgs) -> CliResult {
         let reader = events::print(session, &events)?;
         if events.iter().any(|event| event.kind.starts_with("subplan.")) {
             let tree = client.plan_tree(&plan.id).await?;
-            session.screen().tell(render::tree::tree(&tree, jiff::Timestamp::now()).trim_end());
+            session.screen().info(render::tree::tree(&tree, jiff::Timestamp::now()).trim_end());
         }
         // The feed is complete only if the plan had stopped before the feed was read.
         if reader == StdoutState::Gone || (events.is_empty() && plan.is_settled()) {

@@ -21,7 +21,7 @@ pub(crate) struct PlanMoveArgs {
 
 pub(crate) async fn run(session: &Invocation, args: PlanMoveArgs, to: PlanMove) -> CliResult {
     let mut feed = PlanFeed::from_here(session, &args.id).await?;
-    let plan = feed.ask(&args.id, to).await?;
+    let plan = feed.request_phase(&args.id, to).await?;
     if plan.state == State::Applied {
         return Ok(outcome::landed_before(plan));
     }
