@@ -3,6 +3,7 @@
 //! bad tree.
 
 mod documents;
+mod items;
 mod layers;
 mod names;
 mod places;

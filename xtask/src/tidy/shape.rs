@@ -1,6 +1,7 @@
 //! Rules about the shape of a file: its header, its length and that of its functions, the position of its tests, and
 //! the content of the root of a crate or module.
 
+use super::items::{Item, items};
 use super::rules::Finding;
 use super::source::{Tests, closing, line_at, words};
 use super::tree::Tree;
@@ -44,7 +45,7 @@ pub(crate) fn functions_are_short(tree: &Tree) -> Vec<Finding> {
 pub(crate) fn roots_declare_only(tree: &Tree) -> Vec<Finding> {
     let roots = tree.production().filter(|(path, _)| path.ends_with("/lib.rs") || path.ends_with("/mod.rs"));
     let found = roots.flat_map(|(path, source)| {
-        let others = items(source.production()).into_iter().filter(|item| !declares(item.text));
+        let others = items(source.production()).into_iter().filter(|item| !declares(item));
         others.map(move |item| {
             let first = item.text.lines().next().unwrap_or_default();
             Finding::new(
@@ -106,52 +107,9 @@ fn body_end(code: &str, name: usize) -> Option<usize> {
     }
 }
 
-struct Item<'a> {
-    text: &'a str,
-    line: usize,
-}
-
-/// Returns the outermost items, including attributes; each ends with `;` or a closing brace.
-fn items(code: &str) -> Vec<Item<'_>> {
-    let mut found = Vec::new();
-    let mut start = 0;
-    loop {
-        start += code[start..].len() - code[start..].trim_start().len();
-        if start == code.len() {
-            return found;
-        }
-        let end = item_end(code, start).unwrap_or(code.len());
-        found.push(Item { text: &code[start..end], line: line_at(code, start) });
-        start = end;
-    }
-}
-
-fn item_end(code: &str, start: usize) -> Option<usize> {
-    let imports = code[start..].starts_with("use ") || code[start..].starts_with("pub");
-    let mut at = start;
-    loop {
-        at += code[at..].find(['(', '[', '{', ';'])?;
-        match code.as_bytes()[at] {
-            b';' => return Some(at + 1),
-            // An inner attribute is a separate item.
-            b'[' if code[start..at].ends_with("#!") => return closing(code, at),
-            b'{' if !imports || !code[start..at].contains("use ") => return closing(code, at),
-            _ => at = closing(code, at)?,
-        }
-    }
-}
-
 /// Returns true if an item is a module in another file, an import or export, or an inner attribute.
-fn declares(item: &str) -> bool {
-    let mut rest = item;
-    while rest.starts_with("#[") {
-        let end = closing(rest, 1).unwrap_or(rest.len());
-        rest = rest[end..].trim_start();
-    }
-    if let Some(exported) = rest.strip_prefix("pub") {
-        let open = exported.starts_with('(').then(|| closing(exported, 0)).flatten().unwrap_or(0);
-        rest = exported[open..].trim_start();
-    }
+fn declares(item: &Item<'_>) -> bool {
+    let rest = item.declaration();
     rest.starts_with("#![") || rest.starts_with("use ") || (rest.starts_with("mod ") && rest.ends_with(';'))
 }
 
