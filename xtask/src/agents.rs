@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::say::{self, Failure};
+use crate::say::{self, CommandError};
 
 /// An agent's program, its package and the version that the tests were written for.
 struct Agent {
@@ -22,7 +22,7 @@ const AGENTS: [Agent; 3] = [
 ];
 
 /// Installs missing agents and returns a search path with the agents first.
-pub(crate) fn prepare(root: &Path) -> Result<OsString, Failure> {
+pub(crate) fn prepare(root: &Path) -> Result<OsString, CommandError> {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |path| root.join(path));
     let place = target.join("agents");
     if !AGENTS.iter().all(|agent| is_installed(&place, agent)) {
@@ -30,14 +30,14 @@ pub(crate) fn prepare(root: &Path) -> Result<OsString, Failure> {
     }
     if let Some(missing) = AGENTS.iter().find(|agent| !is_installed(&place, agent)) {
         let Agent { program, package, version } = missing;
-        return Err(Failure::failed(format!(
+        return Err(CommandError::failed(format!(
             "npm installed {package}@{version} without `{program}`; it may not support this kind of machine"
         )));
     }
     let before = env::var_os("PATH").unwrap_or_default();
     let places = std::iter::once(programs(&place)).chain(env::split_paths(&before));
     env::join_paths(places)
-        .map_err(|error| Failure::failed(format!("could not add the agents to PATH: {error}")))
+        .map_err(|error| CommandError::failed(format!("could not add the agents to PATH: {error}")))
 }
 
 fn programs(place: &Path) -> PathBuf {
@@ -52,18 +52,20 @@ fn is_installed(place: &Path, agent: &Agent) -> bool {
         && programs(place).join(agent.program).exists()
 }
 
-fn install(place: &Path) -> Result<(), Failure> {
+fn install(place: &Path) -> Result<(), CommandError> {
     let packages: Vec<String> =
         AGENTS.iter().map(|agent| format!("{}@{}", agent.package, agent.version)).collect();
     say::note(&format!("xtask: installing {} with npm (about 1 GB)", packages.join(", ")));
     fs::create_dir_all(place)
-        .map_err(|error| Failure::failed(format!("could not create {}: {error}", place.display())))?;
+        .map_err(|error| CommandError::failed(format!("could not create {}: {error}", place.display())))?;
     let mut npm = Command::new("npm");
     npm.args(["install", "--no-save", "--no-audit", "--no-fund", "--prefix"]).arg(place).args(&packages);
     match npm.current_dir(place).status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Failure::failed(format!("`npm install {}` failed ({status})", packages.join(" ")))),
-        Err(error) => Err(Failure::failed(format!(
+        Ok(status) => {
+            Err(CommandError::failed(format!("`npm install {}` failed ({status})", packages.join(" "))))
+        }
+        Err(error) => Err(CommandError::failed(format!(
             "could not run npm to install the agents ({error}); install Node.js 20 or newer"
         ))),
     }

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::machine;
-use crate::say::{self, Failure};
+use crate::say::{self, CommandError};
 
 const PACKAGE: &str = "schemathesis==4.32.5";
 /// The timeout of the whole run.
@@ -22,7 +22,7 @@ const CHECKS: &str =
 
 /// Whether the drydock binary is up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Program {
+pub(crate) enum BinaryState {
     /// The tests before have built it.
     Built,
     /// It may be outdated or missing.
@@ -30,24 +30,24 @@ pub(crate) enum Program {
 }
 
 /// The ids of the objects on the server.
-struct World {
+struct SeededIds {
     plan: String,
     decision: String,
     changeset: String,
 }
 
 /// Installs Schemathesis, builds the binary, and runs it against a server with a plan.
-pub(crate) fn run(root: &Path, program: Program) -> Result<(), Failure> {
+pub(crate) fn run(root: &Path, program: BinaryState) -> Result<(), CommandError> {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |path| root.join(path));
     let tool = install(&target.join("schemathesis"))?;
-    if program == Program::Unbuilt {
+    if program == BinaryState::Unbuilt {
         build(root)?;
     }
     let world = target.join("schemathesis-world");
     // Remove the files of an earlier run.
     fs::remove_dir_all(&world).ok();
     fs::create_dir_all(&world)
-        .map_err(|error| Failure::failed(format!("could not create {}: {error}", world.display())))?;
+        .map_err(|error| CommandError::failed(format!("could not create {}: {error}", world.display())))?;
     let drydock = |words: &[&str]| {
         let mut command = Command::new(target.join("debug/drydock"));
         command
@@ -62,7 +62,7 @@ pub(crate) fn run(root: &Path, program: Program) -> Result<(), Failure> {
         command
     };
     let made = drydock(&["token", "create", "tester", "--role", "human"]).output();
-    let made = made.map_err(|error| Failure::failed(format!("could not create a token: {error}")))?;
+    let made = made.map_err(|error| CommandError::failed(format!("could not create a token: {error}")))?;
     let secret = String::from_utf8_lossy(&made.stdout).trim().to_owned();
     let there = furnish(&world, &drydock)?;
     let (server, at) = serve(drydock(&["serve", "--listen", "127.0.0.1:0", "--workers", "0", "--no-link"]))?;
@@ -75,7 +75,7 @@ pub(crate) fn run(root: &Path, program: Program) -> Result<(), Failure> {
         + &known("decisions", &there.decision)
         + &known("changesets", &there.changeset);
     fs::write(world.join("schemathesis.toml"), config)
-        .map_err(|error| Failure::failed(format!("could not configure schemathesis: {error}")))?;
+        .map_err(|error| CommandError::failed(format!("could not configure schemathesis: {error}")))?;
     let outcome = hunt(&tool, &at, &secret, &world);
     stop(server);
     outcome
@@ -83,11 +83,11 @@ pub(crate) fn run(root: &Path, program: Program) -> Result<(), Failure> {
 
 /// Creates a project, an action and a plan that has finished Execute and has an open decision, so that requests find
 /// objects.
-fn furnish(world: &Path, drydock: &dyn Fn(&[&str]) -> Command) -> Result<World, Failure> {
+fn furnish(world: &Path, drydock: &dyn Fn(&[&str]) -> Command) -> Result<SeededIds, CommandError> {
     let done = |command: &mut Command| match command.output() {
         Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        Ok(output) => Err(Failure::failed(String::from_utf8_lossy(&output.stderr).into_owned())),
-        Err(error) => Err(Failure::failed(format!("could not set up the test data: {error}"))),
+        Ok(output) => Err(CommandError::failed(String::from_utf8_lossy(&output.stderr).into_owned())),
+        Err(error) => Err(CommandError::failed(format!("could not set up the test data: {error}"))),
     };
     let (repository, action) = (world.join("app"), world.join("fix.toml"));
     let git = |words: &[&str]| {
@@ -98,7 +98,7 @@ fn furnish(world: &Path, drydock: &dyn Fn(&[&str]) -> Command) -> Result<World, 
     done(git(&["init", "--quiet", "app"]).arg("--initial-branch=main"))?;
     done(git(&["commit", "--quiet", "--allow-empty", "--message=first"]).current_dir(&repository))?;
     done(&mut drydock(&["project", "add", "app", "--repo", &repository.to_string_lossy()]))?;
-    let unwritten = |error| Failure::failed(format!("could not write an action: {error}"));
+    let unwritten = |error| CommandError::failed(format!("could not write an action: {error}"));
     fs::create_dir_all(world.join("config/drydock")).map_err(unwritten)?;
     let agent =
         "[agents.writer]\nprotocol = \"command\"\ncommand = [\"sh\", \"-c\", \"echo hi > hello.txt\"]\n";
@@ -108,18 +108,18 @@ fn furnish(world: &Path, drydock: &dyn Fn(&[&str]) -> Command) -> Result<World, 
     done(&mut drydock(&["action", "create", "--file", &action.to_string_lossy()]))?;
     let named = |told: String, prefix: &str| {
         let id = told.split('"').find(|word| word.starts_with(prefix)).map(str::to_owned);
-        id.ok_or_else(|| Failure::failed(format!("there is no {prefix} in {told}")))
+        id.ok_or_else(|| CommandError::failed(format!("there is no {prefix} in {told}")))
     };
     let plan = named(done(&mut drydock(&["--json", "plan", "use", "fix", "--project", "app"]))?, "pln-")?;
     done(&mut drydock(&["plan", "strategize", &plan]))?;
     done(&mut drydock(&["plan", "execute", &plan]))?;
     let decision = named(done(&mut drydock(&["--json", "decision", "list", "--open"]))?, "dec-")?;
     let changeset = named(done(&mut drydock(&["--json", "changeset", "list", &plan]))?, "chg-")?;
-    Ok(World { plan, decision, changeset })
+    Ok(SeededIds { plan, decision, changeset })
 }
 
 /// Runs Schemathesis, which searches for responses that do not match the document.
-fn hunt(tool: &Path, at: &str, secret: &str, world: &Path) -> Result<(), Failure> {
+fn hunt(tool: &Path, at: &str, secret: &str, world: &Path) -> Result<(), CommandError> {
     let mut command = Command::new(tool);
     command.arg("run").arg(format!("{at}/api/v1/openapi.json")).args([
         "--checks",
@@ -133,38 +133,43 @@ fn hunt(tool: &Path, at: &str, secret: &str, world: &Path) -> Result<(), Failure
     command.args(["--exclude-operation-id", "post_tokens_id_revoke"]);
     command.args(["-H", &format!("Authorization: Bearer {secret}")]).current_dir(world);
     let began = Instant::now();
-    let mut child =
-        command.spawn().map_err(|error| Failure::failed(format!("could not run schemathesis: {error}")))?;
+    let mut child = command
+        .spawn()
+        .map_err(|error| CommandError::failed(format!("could not run schemathesis: {error}")))?;
     loop {
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return Ok(()),
             Ok(Some(status)) => {
-                return Err(Failure::failed(format!("schemathesis found problems ({status})")));
+                return Err(CommandError::failed(format!("schemathesis found problems ({status})")));
             }
             Ok(None) if began.elapsed() < TIME_MAX => std::thread::sleep(Duration::from_millis(200)),
             Ok(None) => {
                 stop(child);
-                return Err(Failure::failed(format!(
+                return Err(CommandError::failed(format!(
                     "schemathesis took longer than {} s",
                     TIME_MAX.as_secs()
                 )));
             }
-            Err(error) => return Err(Failure::failed(format!("could not wait for schemathesis: {error}"))),
+            Err(error) => {
+                return Err(CommandError::failed(format!("could not wait for schemathesis: {error}")));
+            }
         }
     }
 }
 
-fn serve(mut command: Command) -> Result<(Child, String), Failure> {
-    let failed = |error: std::io::Error| Failure::failed(format!("could not start the server: {error}"));
+fn serve(mut command: Command) -> Result<(Child, String), CommandError> {
+    let failed = |error: std::io::Error| CommandError::failed(format!("could not start the server: {error}"));
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(failed)?;
-    let Some(said) = child.stderr.take() else { return Err(Failure::failed("the server printed nothing")) };
+    let Some(said) = child.stderr.take() else {
+        return Err(CommandError::failed("the server printed nothing"));
+    };
     let mut line = String::new();
     BufReader::new(said).read_line(&mut line).map_err(failed)?;
     match line.split_whitespace().find(|word| word.starts_with("http://")) {
         Some(at) => Ok((child, at.to_owned())),
         None => {
             stop(child);
-            Err(Failure::failed(format!("the server did not print its address: {line}")))
+            Err(CommandError::failed(format!("the server did not print its address: {line}")))
         }
     }
 }
@@ -175,17 +180,17 @@ fn stop(mut child: Child) {
     child.wait().ok();
 }
 
-fn build(root: &Path) -> Result<(), Failure> {
+fn build(root: &Path) -> Result<(), CommandError> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     match Command::new(cargo).args(["build", "--package", "drydock"]).current_dir(root).status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Failure::failed(format!("`cargo build` failed ({status})"))),
-        Err(error) => Err(Failure::failed(format!("could not run cargo: {error}"))),
+        Ok(status) => Err(CommandError::failed(format!("`cargo build` failed ({status})"))),
+        Err(error) => Err(CommandError::failed(format!("could not run cargo: {error}"))),
     }
 }
 
 /// Returns the program, and installs it if it is missing.
-fn install(place: &Path) -> Result<PathBuf, Failure> {
+fn install(place: &Path) -> Result<PathBuf, CommandError> {
     let tool = place.join("bin/schemathesis");
     let mark = place.join(PACKAGE);
     if tool.exists() && mark.exists() {
@@ -195,10 +200,12 @@ fn install(place: &Path) -> Result<PathBuf, Failure> {
     say::note(&format!("xtask: installing {PACKAGE} with pip"));
     let run = |program: &Path, words: &[&str]| match Command::new(program).args(words).status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => {
-            Err(Failure::failed(format!("`{} {}` failed ({status})", program.display(), words.join(" "))))
-        }
-        Err(error) => Err(Failure::failed(format!(
+        Ok(status) => Err(CommandError::failed(format!(
+            "`{} {}` failed ({status})",
+            program.display(),
+            words.join(" ")
+        ))),
+        Err(error) => Err(CommandError::failed(format!(
             "could not run {} ({error}); install Python 3 with venv",
             program.display()
         ))),
@@ -206,6 +213,6 @@ fn install(place: &Path) -> Result<PathBuf, Failure> {
     run(Path::new("python3"), &["-m", "venv", &place.to_string_lossy()])?;
     run(&place.join("bin/pip"), &["install", "--quiet", PACKAGE])?;
     fs::write(&mark, "")
-        .map_err(|error| Failure::failed(format!("could not write {}: {error}", mark.display())))?;
+        .map_err(|error| CommandError::failed(format!("could not write {}: {error}", mark.display())))?;
     Ok(tool)
 }

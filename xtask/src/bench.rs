@@ -7,23 +7,23 @@ use std::process::Command;
 use drydock_testkit::postgres::{PostgresServer, SERVER_VARIABLE};
 
 use crate::machine;
-use crate::say::Failure;
+use crate::say::CommandError;
 
 /// Builds for release and measures. The words name the parts to measure; none means all.
-pub(crate) fn run(root: &Path, words: &[String]) -> Result<(), Failure> {
+pub(crate) fn run(root: &Path, words: &[String]) -> Result<(), CommandError> {
     machine::check_git()?;
     machine::require(&[machine::CHROMIUM])?;
-    let server = PostgresServer::start(&machine::postgres_programs()?).map_err(Failure::failed)?;
+    let server = PostgresServer::start(&machine::postgres_programs()?).map_err(CommandError::failed)?;
     let status = Command::new(env!("CARGO"))
         .args(["bench", "--package", "drydock", "--bench", "promises", "--"])
         .args(words)
         .env(SERVER_VARIABLE, server.admin_url())
         .current_dir(root)
         .status()
-        .map_err(|error| Failure::failed(format!("could not start cargo: {error}")))?;
+        .map_err(|error| CommandError::failed(format!("could not start cargo: {error}")))?;
     if status.success() {
         Ok(())
     } else {
-        Err(Failure::failed("a part of the benchmark failed; see the message above".to_owned()))
+        Err(CommandError::failed("a part of the benchmark failed; see the message above".to_owned()))
     }
 }

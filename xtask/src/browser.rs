@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::machine::{self, Need};
-use crate::say::{self, Failure};
+use crate::machine::{self, Requirement};
+use crate::say::{self, CommandError};
 
 const PACKAGE: &str = "axe-core";
 const VERSION: &str = "4.11.0";
@@ -16,19 +16,21 @@ const VERSION: &str = "4.11.0";
 const AXE: &str = "DRYDOCK_TEST_AXE";
 
 /// Returns the programs that the machine must have; npm only until it has installed axe.
-pub(crate) fn needs(root: &Path) -> Vec<Need> {
+pub(crate) fn needs(root: &Path) -> Vec<Requirement> {
     let npm = (!is_installed(&place(root))).then_some(machine::NPM);
     [machine::CHROMIUM].into_iter().chain(npm).collect()
 }
 
 /// Installs missing programs and returns the environment variable for the tests.
-pub(crate) fn prepare(root: &Path) -> Result<(&'static str, OsString), Failure> {
+pub(crate) fn prepare(root: &Path) -> Result<(&'static str, OsString), CommandError> {
     let place = place(root);
     if !is_installed(&place) {
         install(&place)?;
     }
     if !is_installed(&place) {
-        return Err(Failure::failed(format!("npm installed {PACKAGE}@{VERSION}, but its files are missing")));
+        return Err(CommandError::failed(format!(
+            "npm installed {PACKAGE}@{VERSION}, but its files are missing"
+        )));
     }
     Ok((AXE, script(&place).into()))
 }
@@ -52,15 +54,15 @@ fn is_installed(place: &Path) -> bool {
         && script(place).exists()
 }
 
-fn install(place: &Path) -> Result<(), Failure> {
+fn install(place: &Path) -> Result<(), CommandError> {
     say::note(&format!("xtask: installing {PACKAGE}@{VERSION} with npm"));
     fs::create_dir_all(place)
-        .map_err(|error| Failure::failed(format!("could not create {}: {error}", place.display())))?;
+        .map_err(|error| CommandError::failed(format!("could not create {}: {error}", place.display())))?;
     let mut npm = Command::new("npm");
     npm.args(["install", "--no-save", "--no-audit", "--no-fund", "--prefix"]).arg(place);
     match npm.arg(format!("{PACKAGE}@{VERSION}")).current_dir(place).status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Failure::failed(format!("`npm install {PACKAGE}` failed ({status})"))),
-        Err(error) => Err(Failure::failed(format!("could not run npm: {error}"))),
+        Ok(status) => Err(CommandError::failed(format!("`npm install {PACKAGE}` failed ({status})"))),
+        Err(error) => Err(CommandError::failed(format!("could not run npm: {error}"))),
     }
 }

@@ -43,14 +43,14 @@ fn main() -> ExitCode {
         args.split_first().map_or(("help", &[][..]), |(first, rest)| (first.as_str(), rest));
     let done = match command {
         "test" => test::run(&root(), rest),
-        "api" => api::run(&root(), api::Program::Unbuilt),
+        "api" => api::run(&root(), api::BinaryState::Unbuilt),
         "bench" => bench::run(&root(), rest),
         "tidy" => tidy::run(&root(), rest),
         "help" | "--help" | "-h" => {
             say::answer(HELP);
             Ok(())
         }
-        unknown => Err(say::Failure::usage(format!("unknown command `cargo xtask {unknown}`"))),
+        unknown => Err(say::CommandError::usage(format!("unknown command `cargo xtask {unknown}`"))),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,7 +12,7 @@ use std::process::Command;
 use drydock_worktree::{Git, GitError, GitVersion};
 
 use crate::machine;
-use crate::say::{self, Failure};
+use crate::say::{self, CommandError};
 
 /// The program of Debian's package.
 const INSTALLED: &str = "/usr/bin/git";
@@ -36,15 +36,15 @@ pub(crate) enum Older {
 }
 
 /// Finds a git that is older than the first one in `PATH`, and downloads Debian's package if possible.
-pub(crate) fn prepare(root: &Path) -> Result<Older, Failure> {
-    let front = Git::find().map_err(|error| Failure::failed(error.to_string()))?;
+pub(crate) fn prepare(root: &Path) -> Result<Older, CommandError> {
+    let front = Git::find().map_err(|error| CommandError::failed(error.to_string()))?;
     if front.version_numbers() == GitVersion::MIN {
         return Ok(Older::None(format!("git {} is already the first in PATH", front.version())));
     }
     let folder = root.join("target/debian-git");
     let bin = folder.join("bin");
     let failed =
-        |error: std::io::Error| Failure::failed(format!("could not write {}: {error}", bin.display()));
+        |error: std::io::Error| CommandError::failed(format!("could not write {}: {error}", bin.display()));
     if Path::new(INSTALLED).exists() {
         fs::create_dir_all(&bin).map_err(failed)?;
         let link = bin.join("git");
@@ -54,7 +54,7 @@ pub(crate) fn prepare(root: &Path) -> Result<Older, Failure> {
         return Ok(Older::None("this machine has no Debian packages".to_owned()));
     } else if !bin.join("git").exists() {
         extract(&folder)
-            .map_err(|trouble| Failure::failed(format!("could not download Debian's git: {trouble}")))?;
+            .map_err(|trouble| CommandError::failed(format!("could not download Debian's git: {trouble}")))?;
     }
     let older = match usable(bin.join("git"))? {
         Ok(older) => older,
@@ -65,16 +65,16 @@ pub(crate) fn prepare(root: &Path) -> Result<Older, Failure> {
     }
     let rest = env::var_os("PATH").unwrap_or_default();
     let path = env::join_paths([bin].into_iter().chain(env::split_paths(&rest)));
-    let path = path.map_err(|error| Failure::failed(error.to_string()))?;
+    let path = path.map_err(|error| CommandError::failed(error.to_string()))?;
     Ok(Older::At { path, version: older.version().to_owned() })
 }
 
 /// Returns the git at a path, or the reason why it is too old.
-fn usable(program: PathBuf) -> Result<Result<Git, String>, Failure> {
+fn usable(program: PathBuf) -> Result<Result<Git, String>, CommandError> {
     match Git::at(program) {
         Ok(git) => Ok(Ok(git)),
         Err(error @ GitError::TooOld { .. }) => Ok(Err(error.to_string())),
-        Err(error) => Err(Failure::failed(error.to_string())),
+        Err(error) => Err(CommandError::failed(error.to_string())),
     }
 }
 

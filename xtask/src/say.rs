@@ -6,14 +6,14 @@ use std::process::ExitCode;
 
 /// Why a command failed.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum CommandError {
     /// The command line is not valid.
     Usage(String),
     /// The command ran and a check failed.
     Failed(String),
 }
 
-impl Failure {
+impl CommandError {
     pub(crate) fn usage(text: impl Into<String>) -> Self {
         Self::Usage(text.into())
     }
@@ -30,7 +30,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CommandError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Usage(text) => write!(out, "xtask: {text}; see `cargo xtask help`"),

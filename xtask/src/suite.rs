@@ -50,7 +50,7 @@ impl Heard {
 
 /// How a run of tests ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum SuiteResult {
     Passed,
     /// These failed together with the others and passed alone.
     Flaky(Vec<String>),
@@ -58,22 +58,22 @@ pub(crate) enum Verdict {
 }
 
 /// Runs tests and forwards their output. `command` builds cargo's command from the words after `--`.
-pub(crate) fn run(command: impl Fn(&[&str]) -> Command, out: &mut impl Write) -> Verdict {
+pub(crate) fn run(command: impl Fn(&[&str]) -> Command, out: &mut impl Write) -> SuiteResult {
     let (first, heard) = match listen(command(&[]), out) {
-        Ok((None, heard)) if heard.passed.is_empty() => return Verdict::Failed("no test ran".to_owned()),
-        Ok((None, _)) => return Verdict::Passed,
+        Ok((None, heard)) if heard.passed.is_empty() => return SuiteResult::Failed("no test ran".to_owned()),
+        Ok((None, _)) => return SuiteResult::Passed,
         Ok((Some(trouble), heard)) => (trouble, heard),
-        Err(error) => return Verdict::Failed(format!("could not start: {error}")),
+        Err(error) => return SuiteResult::Failed(format!("could not start: {error}")),
     };
-    let Some(names) = heard.to_look_at() else { return Verdict::Failed(first) };
+    let Some(names) = heard.to_look_at() else { return SuiteResult::Failed(first) };
     // A reader that closed the pipe is not a failure of the tests.
     writeln!(out, "\nrunning failed tests again, alone: {}", names.join(", ")).ok();
     let again = listen(command(&[&["--exact", "--test-threads", "1"], names.as_slice()].concat()), out);
     match again {
         Ok((None, heard)) if names.iter().all(|name| heard.passed.contains(*name)) => {
-            Verdict::Flaky(names.into_iter().map(str::to_owned).collect())
+            SuiteResult::Flaky(names.into_iter().map(str::to_owned).collect())
         }
-        Ok(_) | Err(_) => Verdict::Failed(first),
+        Ok(_) | Err(_) => SuiteResult::Failed(first),
     }
 }
 
@@ -146,9 +146,9 @@ mod tests {
     /// Breaks if a test that fails twice passes, or one that fails once fails the run.
     #[test]
     fn what_fails_twice_has_failed() {
-        let flaky = Verdict::Flaky(vec!["a".to_owned()]);
-        let failed = Verdict::Failed("exit status: 101".to_owned());
-        for (fails, verdict) in [(0, Verdict::Passed), (1, flaky), (2, failed)] {
+        let flaky = SuiteResult::Flaky(vec!["a".to_owned()]);
+        let failed = SuiteResult::Failed("exit status: 101".to_owned());
+        for (fails, verdict) in [(0, SuiteResult::Passed), (1, flaky), (2, failed)] {
             let folder = tempfile::tempdir().unwrap();
             assert_eq!(run(program(folder.path(), fails), &mut Vec::new()), verdict);
         }
@@ -177,7 +177,7 @@ mod tests {
             command.args(["-c", "echo 'running 0 tests'; echo 'test result: ok. 0 passed'"]);
             command
         };
-        assert_eq!(run(none, &mut Vec::new()), Verdict::Failed("no test ran".to_owned()));
+        assert_eq!(run(none, &mut Vec::new()), SuiteResult::Failed("no test ran".to_owned()));
     }
 
     #[test]

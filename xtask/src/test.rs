@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use drydock_testkit::postgres::{PostgresServer, SERVER_VARIABLE};
 
 use crate::agents;
-use crate::api::{self, Program};
+use crate::api::{self, BinaryState};
 use crate::browser;
-use crate::machine::{self, Need};
+use crate::machine::{self, Requirement};
 use crate::older_git::{self, Older};
-use crate::say::{self, Failure};
-use crate::suite::{self, Built, Verdict};
+use crate::say::{self, CommandError};
+use crate::suite::{self, Built, SuiteResult};
 
 /// The steps for a binary that is built with traces.
 const TRACES: [&[&str]; 2] = [
@@ -27,7 +27,7 @@ const TRACES: [&[&str]; 2] = [
 const TESTS: [&str; 5] = ["test", "--workspace", "--lib", "--bins", "--tests"];
 
 /// Runs every step, even after one failed, so that one run shows everything to fix.
-pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
+pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), CommandError> {
     let asked = Asked::parse(args)?;
     let started = Instant::now();
 
@@ -37,14 +37,14 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     // One server for all test programs. It ends with this process, or with the value, whichever comes first.
     let server = match env::var(SERVER_VARIABLE) {
         Ok(_) => None,
-        Err(_) => Some(PostgresServer::start(&machine::postgres_programs()?).map_err(Failure::failed)?),
+        Err(_) => Some(PostgresServer::start(&machine::postgres_programs()?).map_err(CommandError::failed)?),
     };
     let mut variables = asked.variables.clone();
     variables.extend(server.as_ref().map(|server| (SERVER_VARIABLE, server.admin_url().into())));
 
     let steps: [&[&str]; 2] =
         [&["fmt", "--all", "--check"], &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]];
-    let mut outcomes: Vec<Outcome> =
+    let mut outcomes: Vec<TestOutcome> =
         steps.iter().map(|step| cargo(root, started, step, &variables)).collect();
     let mut test = TESTS.to_vec();
     if asked.extra.is_empty() {
@@ -87,11 +87,11 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
 
 /// Runs the test programs that depend on git with Debian's git, without building them again. Returns nothing if no
 /// older git is found.
-fn with_older_git(root: &Path, started: Instant, variables: &[(&'static str, OsString)]) -> Vec<Outcome> {
+fn with_older_git(root: &Path, started: Instant, variables: &[(&'static str, OsString)]) -> Vec<TestOutcome> {
     heading(started, "an older git");
     let began = Instant::now();
     let failed = |trouble: String| {
-        vec![Outcome { shown: "an older git".to_owned(), took: began.elapsed(), trouble: Some(trouble) }]
+        vec![TestOutcome { shown: "an older git".to_owned(), took: began.elapsed(), trouble: Some(trouble) }]
     };
     let (path, version) = match older_git::prepare(root) {
         Ok(Older::At { path, version }) => (path, version),
@@ -120,14 +120,14 @@ fn with_older_git(root: &Path, started: Instant, variables: &[(&'static str, OsS
                 command
             };
             let trouble = judged(suite::run(command, &mut io::stdout()));
-            outcomes.push(Outcome { shown, took: began.elapsed(), trouble });
+            outcomes.push(TestOutcome { shown, took: began.elapsed(), trouble });
         }
     }
     outcomes
 }
 
 /// Runs the tests of the page in a browser. A missing browser is a failure, not a skipped step.
-fn in_browser(root: &Path, started: Instant, variables: &[(&'static str, OsString)]) -> Outcome {
+fn in_browser(root: &Path, started: Instant, variables: &[(&'static str, OsString)]) -> TestOutcome {
     heading(started, "a browser");
     let began = Instant::now();
     match browser::prepare(root) {
@@ -138,7 +138,7 @@ fn in_browser(root: &Path, started: Instant, variables: &[(&'static str, OsStrin
             let args = ["test", "--package", "drydock", "--test", "browser"];
             tests(root, started, &args, &["--test-threads", "2"], &variables)
         }
-        Err(failure) => Outcome {
+        Err(failure) => TestOutcome {
             shown: "a browser".to_owned(),
             took: began.elapsed(),
             trouble: Some(format!("{failure}; --no-browser skips the tests of the page")),
@@ -147,7 +147,7 @@ fn in_browser(root: &Path, started: Instant, variables: &[(&'static str, OsStrin
 }
 
 /// Runs the tests that drive real agents. Missing agents are a failure, not a skipped step.
-fn real_agents(root: &Path, started: Instant, variables: &[(&'static str, OsString)]) -> Outcome {
+fn real_agents(root: &Path, started: Instant, variables: &[(&'static str, OsString)]) -> TestOutcome {
     heading(started, "real agents");
     let began = Instant::now();
     match agents::prepare(root) {
@@ -156,7 +156,7 @@ fn real_agents(root: &Path, started: Instant, variables: &[(&'static str, OsStri
             variables.push(("PATH", path));
             cargo(root, started, &["test", "--package", "drydock", "--test", "agents"], &variables)
         }
-        Err(failure) => Outcome {
+        Err(failure) => TestOutcome {
             shown: "real agents".to_owned(),
             took: began.elapsed(),
             trouble: Some(failure.to_string()),
@@ -165,12 +165,12 @@ fn real_agents(root: &Path, started: Instant, variables: &[(&'static str, OsStri
 }
 
 /// Searches for responses of the server that do not match the OpenAPI document.
-fn described(root: &Path, started: Instant) -> Outcome {
+fn described(root: &Path, started: Instant) -> TestOutcome {
     heading(started, "the API against its description");
     let began = Instant::now();
-    let trouble = api::run(root, Program::Built).err();
+    let trouble = api::run(root, BinaryState::Built).err();
     let trouble = trouble.map(|failure| format!("{failure}; --no-api skips it"));
-    Outcome { shown: "the API against its description".to_owned(), took: began.elapsed(), trouble }
+    TestOutcome { shown: "the API against its description".to_owned(), took: began.elapsed(), trouble }
 }
 
 /// Whether the command line includes or excludes a part of the full run.
@@ -192,7 +192,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn parse(args: &[String]) -> Result<Self, Failure> {
+    fn parse(args: &[String]) -> Result<Self, CommandError> {
         let mut asked = Self::default();
         let mut args = args.iter();
         while let Some(arg) = args.next() {
@@ -209,14 +209,14 @@ impl Asked {
                     asked.variables.push(("DRYDOCK_SCREENS", crate::root().join("docs/screens").into()))
                 }
                 "--" => asked.extra = args.by_ref().cloned().collect(),
-                unknown => return Err(Failure::usage(format!("unknown option of `test`: `{unknown}`"))),
+                unknown => return Err(CommandError::usage(format!("unknown option of `test`: `{unknown}`"))),
             }
         }
         Ok(asked)
     }
 
     /// Returns all that the machine must have, so that nothing turns out to be missing after the first tests.
-    fn needs(&self, root: &Path) -> Vec<Need> {
+    fn needs(&self, root: &Path) -> Vec<Requirement> {
         // One of the agents in the tests is a program in Python, and tests sign with a key of their own.
         let mut needs = vec![machine::PYTHON, machine::SSH_KEYGEN];
         if env::var_os(SERVER_VARIABLE).is_none() {
@@ -239,14 +239,19 @@ impl Asked {
     }
 }
 
-struct Outcome {
+struct TestOutcome {
     shown: String,
     took: Duration,
     trouble: Option<String>,
 }
 
 /// Runs cargo with its output unchanged.
-fn cargo(root: &Path, started: Instant, args: &[&str], variables: &[(&'static str, OsString)]) -> Outcome {
+fn cargo(
+    root: &Path,
+    started: Instant,
+    args: &[&str],
+    variables: &[(&'static str, OsString)],
+) -> TestOutcome {
     let shown = format!("cargo {}", args.join(" "));
     heading(started, &shown);
     let began = Instant::now();
@@ -255,7 +260,7 @@ fn cargo(root: &Path, started: Instant, args: &[&str], variables: &[(&'static st
         Ok(status) => Some(status.to_string()),
         Err(error) => Some(format!("could not start: {error}")),
     };
-    Outcome { shown, took: began.elapsed(), trouble }
+    TestOutcome { shown, took: began.elapsed(), trouble }
 }
 
 /// Runs tests, and the few that fail once more. `words` are passed to the test programs.
@@ -265,7 +270,7 @@ fn tests(
     args: &[&str],
     words: &[&str],
     variables: &[(&'static str, OsString)],
-) -> Outcome {
+) -> TestOutcome {
     let shown = format!("cargo {}", args.join(" "));
     heading(started, &shown);
     let began = Instant::now();
@@ -276,14 +281,14 @@ fn tests(
         command
     };
     let trouble = judged(suite::run(command, &mut io::stdout()));
-    Outcome { shown, took: began.elapsed(), trouble }
+    TestOutcome { shown, took: began.elapsed(), trouble }
 }
 
 /// Returns why a test run failed. Prints the names of flaky tests.
-fn judged(verdict: Verdict) -> Option<String> {
+fn judged(verdict: SuiteResult) -> Option<String> {
     match verdict {
-        Verdict::Passed => None,
-        Verdict::Flaky(names) => {
+        SuiteResult::Passed => None,
+        SuiteResult::Flaky(names) => {
             for name in names {
                 say::note(&format!(
                     "FLAKY: {name} failed together with the others and passed alone; find \
@@ -292,7 +297,7 @@ fn judged(verdict: Verdict) -> Option<String> {
             }
             None
         }
-        Verdict::Failed(trouble) => Some(trouble),
+        SuiteResult::Failed(trouble) => Some(trouble),
     }
 }
 
@@ -315,15 +320,15 @@ fn heading(started: Instant, what: &str) {
     say::note(&format!("\n==> [{:.1} s] {what}", started.elapsed().as_secs_f64()));
 }
 
-fn summarise(started: Instant, outcomes: &[Outcome]) -> Result<(), Failure> {
+fn summarise(started: Instant, outcomes: &[TestOutcome]) -> Result<(), CommandError> {
     heading(started, "summary");
-    for Outcome { shown, took, trouble } in outcomes {
+    for TestOutcome { shown, took, trouble } in outcomes {
         let verdict = trouble.as_ref().map_or("ok".to_owned(), |trouble| format!("FAILED ({trouble})"));
         say::note(&format!("{:>7.1} s  {shown}: {verdict}", took.as_secs_f64()));
     }
     match outcomes.iter().filter(|outcome| outcome.trouble.is_some()).count() {
         0 => Ok(()),
-        failed => Err(Failure::failed(format!("{failed} of {} steps failed", outcomes.len()))),
+        failed => Err(CommandError::failed(format!("{failed} of {} steps failed", outcomes.len()))),
     }
 }
 
@@ -331,7 +336,7 @@ fn summarise(started: Instant, outcomes: &[Outcome]) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    fn parse(args: &[&str]) -> Result<Asked, Failure> {
+    fn parse(args: &[&str]) -> Result<Asked, CommandError> {
         Asked::parse(&args.iter().map(|&arg| arg.to_owned()).collect::<Vec<_>>())
     }
 
@@ -367,7 +372,7 @@ mod tests {
 
     #[test]
     fn one_failed_step_fails_the_whole() {
-        let step = |trouble: Option<&str>| Outcome {
+        let step = |trouble: Option<&str>| TestOutcome {
             shown: "cargo x".to_owned(),
             took: Duration::ZERO,
             trouble: trouble.map(str::to_owned),

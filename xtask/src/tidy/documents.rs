@@ -1,7 +1,7 @@
 //! Rules about documents: decision records are numbered and listed, and links resolve.
 
-use super::rules::Finding;
-use super::tree::{Text, Tree};
+use super::rules::Violation;
+use super::tree::{SourceTree, Text};
 
 const DECISIONS: &str = "docs/decisions/";
 const DECISIONS_LIST: &str = "docs/decisions/README.md";
@@ -10,14 +10,14 @@ const DECISIONS_LIST: &str = "docs/decisions/README.md";
 const NUMBER_DIGITS: usize = 4;
 
 /// Each decision record has a unique number in its name, and a line in the list.
-pub(crate) fn decisions_are_listed(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn decisions_are_listed(tree: &SourceTree) -> Vec<Violation> {
     let inside = |file: &&Text| file.path.starts_with(DECISIONS) && file.path != DECISIONS_LIST;
     let decisions: Vec<&Text> = tree.texts().filter(inside).collect();
     let list = tree.texts().find(|file| file.path == DECISIONS_LIST).map_or("", |file| file.text.as_str());
     let mut found = Vec::new();
     for decision in &decisions {
         let name = &decision.path[DECISIONS.len()..];
-        let mut complain = |text: &str| found.push(Finding::new(&decision.path, 1, text));
+        let mut complain = |text: &str| found.push(Violation::new(&decision.path, 1, text));
         match number(name) {
             None => complain("a decision must be named `0000-in-a-few-words.md`, with its own number"),
             Some(own) => {
@@ -35,12 +35,12 @@ pub(crate) fn decisions_are_listed(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Relative links in documents lead to a file or directory of the tree.
-pub(crate) fn links_resolve(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn links_resolve(tree: &SourceTree) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in tree.texts().filter(|file| file.path.ends_with(".md")) {
         for (line, target) in links(&file.text) {
             if !resolve(&file.path, target).is_some_and(|path| tree.has(&path)) {
-                found.push(Finding::new(
+                found.push(Violation::new(
                     &file.path,
                     line,
                     format!("the target of the link `{target}` does not exist"),
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_decision_without_number_or_listing_is_refused() {
-        let refused = |files: &[(&str, &str)]| decisions_are_listed(&Tree::of(files)).len();
+        let refused = |files: &[(&str, &str)]| decisions_are_listed(&SourceTree::of(files)).len();
         let list = (DECISIONS_LIST, "- [0001](0001-use-git.md)\n- [x](use-git.md)\n- [1](0001-use-sql.md)\n");
         assert_eq!(refused(&[list, ("docs/decisions/0001-use-git.md", "")]), 0);
         assert_eq!(refused(&[list, ("docs/decisions/0002-other.md", "")]), 1, "not listed");
@@ -132,7 +132,8 @@ mod tests {
     fn a_link_that_leads_nowhere_is_refused() {
         let text = "[a](b.md) [c](../README.md#part) [d](https://x.y/z) [e](#part) [f](../src) `[g](none)`\n\
                     ```\n[h](none)\n```\n[i](none.md \"title\")\n[j](../../out.md)\n[k]: nowhere.md\n[l]: b.md\n";
-        let tree = Tree::of(&[("docs/a.md", text), ("docs/b.md", ""), ("README.md", ""), ("src/x.rs", "")]);
+        let tree =
+            SourceTree::of(&[("docs/a.md", text), ("docs/b.md", ""), ("README.md", ""), ("src/x.rs", "")]);
         let lines: Vec<usize> = links_resolve(&tree).into_iter().map(|found| found.line).collect();
         assert_eq!(lines, [5, 6, 7]);
     }

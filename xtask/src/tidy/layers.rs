@@ -1,8 +1,8 @@
 //! The rule about dependencies between crates: `domain` and `trust` at the bottom, then `store`, `worktree` and
 //! `agent` side by side, then `engine`, and the binary on top. The test kit is for tests only.
 
-use super::rules::Finding;
-use super::tree::{Tree, crate_of};
+use super::rules::Violation;
+use super::tree::{SourceTree, crate_of};
 
 /// The folder of each crate, and the crates it may depend on. A crate that is not listed is refused too.
 const LAYERS: &[(&str, &[&str])] = &[
@@ -21,18 +21,18 @@ const LAYERS: &[(&str, &[&str])] = &[
 const TEST_KIT: &str = "testkit";
 
 /// Crates depend only on the layers below them.
-pub(crate) fn crates_depend_downwards(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn crates_depend_downwards(tree: &SourceTree) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in tree.texts().filter(|file| file.path.ends_with("/Cargo.toml")) {
         let Some(name) = crate_of(&file.path) else { continue };
         let Some((_, allowed)) = LAYERS.iter().find(|(layer, _)| *layer == name) else {
-            found.push(Finding::new(&file.path, 1, format!("`{name}` has no layer")));
+            found.push(Violation::new(&file.path, 1, format!("`{name}` has no layer")));
             continue;
         };
         let wrong = dependencies(&file.text).into_iter().filter(|dependency| !permitted(dependency, allowed));
         found.extend(wrong.map(|dependency| {
             let text = format!("`{name}` may not depend on `{}`{}", dependency.on, dependency.kind.shown());
-            Finding::new(&file.path, dependency.line, text)
+            Violation::new(&file.path, dependency.line, text)
         }));
     }
     found
@@ -40,18 +40,18 @@ pub(crate) fn crates_depend_downwards(tree: &Tree) -> Vec<Finding> {
 
 fn permitted(dependency: &Dependency<'_>, allowed: &[&str]) -> bool {
     match dependency.kind {
-        Kind::Normal => allowed.contains(&dependency.on),
-        Kind::Dev => allowed.contains(&dependency.on) || dependency.on == TEST_KIT,
+        DependencyKind::Normal => allowed.contains(&dependency.on),
+        DependencyKind::Dev => allowed.contains(&dependency.on) || dependency.on == TEST_KIT,
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum DependencyKind {
     Normal,
     Dev,
 }
 
-impl Kind {
+impl DependencyKind {
     fn shown(self) -> &'static str {
         match self {
             Self::Normal => "",
@@ -62,7 +62,7 @@ impl Kind {
 
 struct Dependency<'a> {
     on: &'a str,
-    kind: Kind,
+    kind: DependencyKind,
     line: usize,
 }
 
@@ -88,11 +88,11 @@ fn dependencies(manifest: &str) -> Vec<Dependency<'_>> {
 }
 
 /// Returns the kind of dependencies that a table lists, if any.
-fn table_kind(heading: &str) -> Option<Kind> {
+fn table_kind(heading: &str) -> Option<DependencyKind> {
     if heading.contains("dev-dependencies") {
-        Some(Kind::Dev)
+        Some(DependencyKind::Dev)
     } else {
-        heading.contains("dependencies").then_some(Kind::Normal)
+        heading.contains("dependencies").then_some(DependencyKind::Normal)
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
     fn refused(name: &str, manifest: &str) -> Vec<usize> {
         let path =
             if name == "xtask" { "xtask/Cargo.toml".to_owned() } else { format!("crates/{name}/Cargo.toml") };
-        let found = crates_depend_downwards(&Tree::of(&[(&path, manifest)]));
+        let found = crates_depend_downwards(&SourceTree::of(&[(&path, manifest)]));
         found.into_iter().map(|found| found.line).collect()
     }
 

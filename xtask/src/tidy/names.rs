@@ -1,8 +1,8 @@
 //! The rule about names of files, folders and modules: a name describes the content.
 
-use super::rules::Finding;
+use super::rules::Violation;
 use super::source::{line_at, words};
-use super::tree::{Tree, crate_of};
+use super::tree::{SourceTree, crate_of};
 
 /// Names that could describe anything.
 const EMPTY: [&str; 14] = [
@@ -11,17 +11,17 @@ const EMPTY: [&str; 14] = [
 ];
 
 /// No file, folder or module of a crate has a name without meaning.
-pub(crate) fn names_say_something(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn names_say_something(tree: &SourceTree) -> Vec<Violation> {
     let mut found = Vec::new();
     for (path, source) in tree.rust().filter(|(path, _)| crate_of(path).is_some()) {
         let parts = path.split('/').map(|part| part.strip_suffix(".rs").unwrap_or(part));
-        found.extend(parts.filter_map(empty_word).map(|word| Finding::new(path, 1, complaint(word))));
+        found.extend(parts.filter_map(empty_word).map(|word| Violation::new(path, 1, complaint(word))));
         let mut before = "";
         for (at, word) in words(&source.code) {
             if before == "mod"
                 && let Some(word) = empty_word(word)
             {
-                found.push(Finding::new(path, line_at(&source.code, at), complaint(word)));
+                found.push(Violation::new(path, line_at(&source.code, at), complaint(word)));
             }
             before = word;
         }
@@ -52,9 +52,9 @@ mod tests {
             ("crates/a/src/fine.rs", "//! X.\nmod data { }\n"),
         ];
         for file in bad {
-            assert_eq!(names_say_something(&Tree::of(&[file])).len(), 1, "{file:?}");
+            assert_eq!(names_say_something(&SourceTree::of(&[file])).len(), 1, "{file:?}");
         }
         let good = [("crates/a/src/database.rs", "//! X.\nmod information;\nlet data = info;\n")];
-        assert_eq!(names_say_something(&Tree::of(&good)), []);
+        assert_eq!(names_say_something(&SourceTree::of(&good)), []);
     }
 }

@@ -1,31 +1,31 @@
 //! Rules about where code may be: SQL in the store, processes in the crates that manage them.
 
-use super::rules::Finding;
+use super::rules::Violation;
 use super::source::{closing, line_at};
-use super::tree::{Tree, crate_of};
+use super::tree::{SourceTree, crate_of};
 
 const SQL_HOMES: [&str; 2] = ["store", "xtask"];
 const PROCESS_HOMES: [&str; 4] = ["agent", "worktree", "testkit", "xtask"];
 
 /// SQL text appears only in the store and in tests.
-pub(crate) fn sql_is_in_the_store(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn sql_is_in_the_store(tree: &SourceTree) -> Vec<Violation> {
     let mut found = Vec::new();
     for (path, source) in tree.production().filter(|(path, _)| is_away_from(path, &SQL_HOMES)) {
         let statements = source.production_strings().filter(|literal| is_sql(&literal.text));
         found.extend(
-            statements.map(|literal| Finding::new(path, literal.line, "SQL belongs to crates/store")),
+            statements.map(|literal| Violation::new(path, literal.line, "SQL belongs to crates/store")),
         );
     }
     found
 }
 
 /// Processes are started only in the crates that manage them, and in tests.
-pub(crate) fn processes_start_in_their_crates(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn processes_start_in_their_crates(tree: &SourceTree) -> Vec<Violation> {
     let mut found = Vec::new();
     for (path, source) in tree.production().filter(|(path, _)| is_away_from(path, &PROCESS_HOMES)) {
         let code = source.production();
         found.extend(process_commands(code).into_iter().map(|at| {
-            Finding::new(
+            Violation::new(
                 path,
                 line_at(code, at),
                 "processes are started by crates/agent, and git by crates/worktree",
@@ -75,8 +75,8 @@ fn word(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn refused(rule: fn(&Tree) -> Vec<Finding>, path: &str, text: &str) -> bool {
-        !rule(&Tree::of(&[(path, text)])).is_empty()
+    fn refused(rule: fn(&SourceTree) -> Vec<Violation>, path: &str, text: &str) -> bool {
+        !rule(&SourceTree::of(&[(path, text)])).is_empty()
     }
 
     #[test]

@@ -6,9 +6,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::places::is_sql;
-use super::rules::Finding;
-use super::source::{Source, line_at, words};
-use super::tree::Tree;
+use super::rules::Violation;
+use super::source::{SourceFile, line_at, words};
+use super::tree::SourceTree;
 
 /// The phrases, as words in a row. `a|b` is one word of several, `!a|b` any word except these.
 const PHRASES: &[&str] = &[
@@ -46,7 +46,7 @@ const LINES_MAX: usize = 20;
 const STRING_WORDS_MIN: usize = 4;
 
 /// Each kind of text has few phrases of the list. Test files, and literals in tests, are skipped.
-pub(crate) fn prose_is_plain(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn prose_is_plain(tree: &SourceTree) -> Vec<Violation> {
     let mut totals: BTreeMap<ProseKind, Total> = BTreeMap::new();
     for prose in tree_prose(tree) {
         totals.entry(prose.kind).or_default().add(&prose);
@@ -91,7 +91,7 @@ struct Prose<'a> {
     text: String,
 }
 
-fn tree_prose(tree: &Tree) -> Vec<Prose<'_>> {
+fn tree_prose(tree: &SourceTree) -> Vec<Prose<'_>> {
     let mut found = Vec::new();
     for file in tree.texts().filter(|file| file.path.ends_with(".md") && !file.path.contains("/tests/")) {
         let text = file.text.clone();
@@ -111,7 +111,7 @@ fn tree_prose(tree: &Tree) -> Vec<Prose<'_>> {
 }
 
 /// Returns the comments; lines of one kind that follow each other are one text, because a phrase can span two lines.
-fn comments<'a>(path: &'a str, source: &Source) -> Vec<Prose<'a>> {
+fn comments<'a>(path: &'a str, source: &SourceFile) -> Vec<Prose<'a>> {
     let mut found: Vec<Prose<'_>> = Vec::new();
     let mut next_line = 0;
     for comment in &source.comments {
@@ -160,7 +160,7 @@ impl Total {
     }
 
     /// Returns the lines with the most phrases if the rate is too high.
-    fn findings(self, kind: ProseKind) -> Vec<Finding> {
+    fn findings(self, kind: ProseKind) -> Vec<Violation> {
         let hits: usize = self.hits.values().map(Vec::len).sum();
         if hits * 1000 <= RATE_MAX * self.words {
             return vec![];
@@ -174,7 +174,7 @@ impl Total {
                 kind.shown(),
                 self.words
             );
-            Finding::new(&path, line, text)
+            Violation::new(&path, line, text)
         });
         found.collect()
     }
@@ -265,7 +265,7 @@ mod tests {
     const NONE: [usize; 0] = [];
 
     fn lines(path: &str, text: &str) -> Vec<usize> {
-        prose_is_plain(&Tree::of(&[(path, text)])).into_iter().map(|found| found.line).collect()
+        prose_is_plain(&SourceTree::of(&[(path, text)])).into_iter().map(|found| found.line).collect()
     }
 
     #[test]
@@ -342,7 +342,7 @@ mod tests {
         assert_eq!(lines("docs/x.md", &format!("{fine}\nIt shall.\n")), [2], "1 in 499");
         assert_eq!(lines("docs/x.md", "Nobody.\n\nNobody shall.\n"), [3, 1]);
         assert_eq!(lines("docs/x.md", &"Nobody.\n".repeat(LINES_MAX + 5)).len(), LINES_MAX);
-        let found = prose_is_plain(&Tree::of(&[("docs/x.md", "Nobody shall.\n")]));
+        let found = prose_is_plain(&SourceTree::of(&[("docs/x.md", "Nobody shall.\n")]));
         assert!(
             found[0].to_string().starts_with("docs/x.md:1: \"Nobody\", \"shall\"; Markdown files have 2")
         );

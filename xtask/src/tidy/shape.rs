@@ -2,25 +2,25 @@
 //! the content of the root of a crate or module.
 
 use super::items::{Item, items};
-use super::rules::Finding;
+use super::rules::Violation;
 use super::source::{Tests, closing, line_at, words};
-use super::tree::Tree;
+use super::tree::SourceTree;
 
 const FILE_LINES_MAX: usize = 600;
 const FUNCTION_LINES_MAX: usize = 100;
 
 /// Every Rust file starts with its purpose.
-pub(crate) fn files_open_with_purpose(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn files_open_with_purpose(tree: &SourceTree) -> Vec<Violation> {
     let unopened = tree.rust().filter(|(_, source)| !source.opening.starts_with("//! "));
-    unopened.map(|(path, _)| Finding::new(path, 1, "the file must start with a `//!` paragraph")).collect()
+    unopened.map(|(path, _)| Violation::new(path, 1, "the file must start with a `//!` paragraph")).collect()
 }
 
 /// A file is short enough to read at once; its own tests do not count.
-pub(crate) fn files_are_short(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn files_are_short(tree: &SourceTree) -> Vec<Violation> {
     let long = tree.production().filter(|(_, source)| source.production_lines() > FILE_LINES_MAX);
     let found = long.map(|(path, source)| {
         let lines = source.production_lines();
-        Finding::new(
+        Violation::new(
             path,
             FILE_LINES_MAX + 1,
             format!("{lines} lines before the tests; at most {FILE_LINES_MAX}"),
@@ -30,25 +30,25 @@ pub(crate) fn files_are_short(tree: &Tree) -> Vec<Finding> {
 }
 
 /// A function is short enough to understand as a whole; its lines count from its `fn` to its closing brace.
-pub(crate) fn functions_are_short(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn functions_are_short(tree: &SourceTree) -> Vec<Violation> {
     let functions = tree.production().flat_map(|(path, source)| {
         functions(source.production()).into_iter().map(move |function| (path, function))
     });
     let long = functions.filter(|(_, function)| function.lines > FUNCTION_LINES_MAX);
     let found = long.map(|(path, Function { name, line, lines })| {
-        Finding::new(path, line, format!("`{name}` has {lines} lines; at most {FUNCTION_LINES_MAX}"))
+        Violation::new(path, line, format!("`{name}` has {lines} lines; at most {FUNCTION_LINES_MAX}"))
     });
     found.collect()
 }
 
 /// `lib.rs` and `mod.rs` have only modules and exports, so that they read like a table of contents.
-pub(crate) fn roots_declare_only(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn roots_declare_only(tree: &SourceTree) -> Vec<Violation> {
     let roots = tree.production().filter(|(path, _)| path.ends_with("/lib.rs") || path.ends_with("/mod.rs"));
     let found = roots.flat_map(|(path, source)| {
         let others = items(source.production()).into_iter().filter(|item| !declares(item));
         others.map(move |item| {
             let first = item.text.lines().next().unwrap_or_default();
-            Finding::new(
+            Violation::new(
                 path,
                 item.line,
                 format!("lib.rs and mod.rs only declare and export; move this: `{first}`"),
@@ -59,10 +59,10 @@ pub(crate) fn roots_declare_only(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Tests are at the end of a file, so that the production code is in one piece.
-pub(crate) fn tests_come_last(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn tests_come_last(tree: &SourceTree) -> Vec<Violation> {
     let found = tree.production().filter_map(|(path, source)| match source.tests {
         Tests::Followed { from } => {
-            Some(Finding::new(path, from, "code follows the tests; tests must come last"))
+            Some(Violation::new(path, from, "code follows the tests; tests must come last"))
         }
         Tests::Last { .. } | Tests::Absent { .. } => None,
     });
@@ -120,8 +120,8 @@ mod tests {
     /// The expected result if no line is refused.
     const NONE: [usize; 0] = [];
 
-    fn lines(rule: fn(&Tree) -> Vec<Finding>, path: &str, text: &str) -> Vec<usize> {
-        rule(&Tree::of(&[(path, text)])).into_iter().map(|found| found.line).collect()
+    fn lines(rule: fn(&SourceTree) -> Vec<Violation>, path: &str, text: &str) -> Vec<usize> {
+        rule(&SourceTree::of(&[(path, text)])).into_iter().map(|found| found.line).collect()
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 /// A scanned Rust file. Line numbers are those of the file, from 1.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct SourceFile {
     /// The code with comments and the content of literals blanked, line for line.
     pub(crate) code: String,
     /// The string literals.
@@ -42,7 +42,7 @@ pub(crate) enum Tests {
     Followed { from: usize },
 }
 
-impl Source {
+impl SourceFile {
     pub(crate) fn scan(text: &str) -> Self {
         let mut scanner = Scanner {
             chars: text.chars().collect(),
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn comments_and_the_insides_of_literals_are_not_code() {
         let text = "a /* b /* c */ d */ e // f\n\"g\\\"h\" r#\"i\"j\"# b\"k\" 'l' '\\'' '{' x";
-        let source = Source::scan(text);
+        let source = SourceFile::scan(text);
         let words: Vec<&str> = words(&source.code).map(|(_, word)| word).collect();
         assert_eq!(words, ["a", "e", "r", "b", "x"]);
         let strings: Vec<&str> = source.strings.iter().map(|literal| literal.text.as_str()).collect();
@@ -305,13 +305,13 @@ mod tests {
 
     #[test]
     fn a_lifetime_is_not_the_start_of_a_literal() {
-        let source = Source::scan("fn f<'a>(x: &'a str) -> &'static str { \"y\" }");
+        let source = SourceFile::scan("fn f<'a>(x: &'a str) -> &'static str { \"y\" }");
         assert!(source.code.contains("-> &'static str {"));
     }
 
     #[test]
     fn lines_stay_where_they_are() {
-        let source = Source::scan("\"one\ntwo\" /*\n*/ \"three\"\nend");
+        let source = SourceFile::scan("\"one\ntwo\" /*\n*/ \"three\"\nend");
         assert_eq!(source.strings[1], Literal { line: 3, text: "three".to_owned() });
         assert_eq!(source.code.lines().count(), 4);
     }
@@ -319,10 +319,16 @@ mod tests {
     #[test]
     fn tests_are_found_only_as_a_module_with_a_body() {
         let last = "fn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\n";
-        assert_eq!(Source::scan(last).tests, Tests::Last { from: 2 });
-        assert_eq!(Source::scan(last).production(), "fn a() {}\n");
-        assert_eq!(Source::scan(&format!("{last}fn c() {{}}\n")).tests, Tests::Followed { from: 2 });
-        assert_eq!(Source::scan("#[cfg(test)]\nmod tests;\nfn a() {}\n").tests, Tests::Absent { lines: 3 });
-        assert_eq!(Source::scan("#[cfg(test)]\nfn only_for_tests() {}\n").tests, Tests::Absent { lines: 2 });
+        assert_eq!(SourceFile::scan(last).tests, Tests::Last { from: 2 });
+        assert_eq!(SourceFile::scan(last).production(), "fn a() {}\n");
+        assert_eq!(SourceFile::scan(&format!("{last}fn c() {{}}\n")).tests, Tests::Followed { from: 2 });
+        assert_eq!(
+            SourceFile::scan("#[cfg(test)]\nmod tests;\nfn a() {}\n").tests,
+            Tests::Absent { lines: 3 }
+        );
+        assert_eq!(
+            SourceFile::scan("#[cfg(test)]\nfn only_for_tests() {}\n").tests,
+            Tests::Absent { lines: 2 }
+        );
     }
 }

@@ -6,14 +6,14 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::source::Source;
+use super::source::SourceFile;
 
 /// Directories that are not part of the tree, at any depth.
 const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
 
 /// Files by path, with `/` between names, relative to the root.
 #[derive(Debug, Default)]
-pub(crate) struct Tree {
+pub(crate) struct SourceTree {
     texts: Vec<Text>,
     paths: BTreeSet<String>,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Text {
     pub(crate) path: String,
     pub(crate) text: String,
     /// Its scanned source, if it is Rust.
-    rust: Option<Source>,
+    rust: Option<SourceFile>,
 }
 
 /// The role of a Rust file.
@@ -34,7 +34,7 @@ enum Purpose {
     Test,
 }
 
-impl Tree {
+impl SourceTree {
     pub(crate) fn read(root: &Path) -> io::Result<Self> {
         let mut tree = Self::default();
         tree.read_directory(root, "")?;
@@ -58,12 +58,12 @@ impl Tree {
     }
 
     /// Returns every Rust file of the workspace, including tests.
-    pub(crate) fn rust(&self) -> impl Iterator<Item = (&str, &Source)> {
+    pub(crate) fn rust(&self) -> impl Iterator<Item = (&str, &SourceFile)> {
         self.texts.iter().filter_map(|text| Some((text.path.as_str(), text.rust.as_ref()?)))
     }
 
     /// Returns every Rust file that is part of a program or library.
-    pub(crate) fn production(&self) -> impl Iterator<Item = (&str, &Source)> {
+    pub(crate) fn production(&self) -> impl Iterator<Item = (&str, &SourceFile)> {
         self.rust().filter(|(path, _)| purpose(path) == Purpose::Production)
     }
 
@@ -92,7 +92,7 @@ impl Tree {
     }
 
     fn add(&mut self, path: String, text: String) {
-        let rust = path.ends_with(".rs").then(|| Source::scan(&text));
+        let rust = path.ends_with(".rs").then(|| SourceFile::scan(&text));
         self.paths.insert(path.clone());
         self.texts.push(Text { path, text, rust });
     }

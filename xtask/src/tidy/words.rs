@@ -1,9 +1,9 @@
 //! Rules about words that must not be in the tree. The words are written in two halves here, so that the rules apply
 //! to this file too.
 
-use super::rules::Finding;
+use super::rules::Violation;
 use super::source::line_at;
-use super::tree::Tree;
+use super::tree::SourceTree;
 
 /// Marks of unfinished work, in any text.
 const LATER: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
@@ -18,14 +18,14 @@ const MACHINE: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat
 const CAUSELESS: &str = concat!("%", "error");
 
 /// The tree has no unfinished work, and every test runs.
-pub(crate) fn nothing_is_left_for_later(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn nothing_is_left_for_later(tree: &SourceTree) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in tree.texts() {
         for mark in LATER {
             let marks =
                 file.text.match_indices(mark).filter(|&(at, _)| is_whole_word(&file.text, at, mark.len()));
             found.extend(
-                marks.map(|(at, _)| Finding::new(&file.path, line_at(&file.text, at), format!("`{mark}`"))),
+                marks.map(|(at, _)| Violation::new(&file.path, line_at(&file.text, at), format!("`{mark}`"))),
             );
         }
     }
@@ -33,7 +33,7 @@ pub(crate) fn nothing_is_left_for_later(tree: &Tree) -> Vec<Finding> {
         for mark in ABSENT {
             let marks = source.code.match_indices(mark);
             found.extend(
-                marks.map(|(at, _)| Finding::new(path, line_at(&source.code, at), format!("`{mark}`"))),
+                marks.map(|(at, _)| Violation::new(path, line_at(&source.code, at), format!("`{mark}`"))),
             );
         }
     }
@@ -41,13 +41,13 @@ pub(crate) fn nothing_is_left_for_later(tree: &Tree) -> Vec<Finding> {
 }
 
 /// No text names a directory of a particular machine.
-pub(crate) fn no_machine_is_named(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn no_machine_is_named(tree: &SourceTree) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in tree.texts() {
         for path in MACHINE {
             let paths = file.text.match_indices(path).filter(|&(at, _)| starts_a_path(&file.text[..at]));
             found.extend(paths.map(|(at, _)| {
-                Finding::new(
+                Violation::new(
                     &file.path,
                     line_at(&file.text, at),
                     format!("`{path}` is a path of one machine"),
@@ -59,13 +59,13 @@ pub(crate) fn no_machine_is_named(tree: &Tree) -> Vec<Finding> {
 }
 
 /// A log line has an error with its causes.
-pub(crate) fn logs_tell_causes(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn logs_tell_causes(tree: &SourceTree) -> Vec<Violation> {
     let mut found = Vec::new();
     for (path, source) in tree.production() {
         let code = source.production();
         let bare = code.match_indices(CAUSELESS).filter(|&(at, _)| is_whole_word(code, at, CAUSELESS.len()));
         found.extend(bare.map(|(at, _)| {
-            Finding::new(
+            Violation::new(
                 path,
                 line_at(code, at),
                 "the causes of the error are lost; write `error = %error_chain(&error)`",
@@ -92,8 +92,8 @@ mod tests {
     /// The expected result if no line is refused.
     const NONE: [usize; 0] = [];
 
-    fn lines(rule: fn(&Tree) -> Vec<Finding>, path: &str, text: &str) -> Vec<usize> {
-        rule(&Tree::of(&[(path, text)])).into_iter().map(|found| found.line).collect()
+    fn lines(rule: fn(&SourceTree) -> Vec<Violation>, path: &str, text: &str) -> Vec<usize> {
+        rule(&SourceTree::of(&[(path, text)])).into_iter().map(|found| found.line).collect()
     }
 
     #[test]
