@@ -2,7 +2,7 @@
 //! their turn, and their results join their parent's branch. `domain` decides the next steps; this module
 //! reads the state and performs the steps, under the parent's lock.
 //!
-//! A child's lock is taken while the parent's lock is held, never the other way round: `Hold::child` is the
+//! A child's lock is taken while the parent's lock is held, never the other way round: `PlanLockGuard::child` is the
 //! only way to get it from here, and no code that holds a child's lock takes its parent's lock.
 
 mod birth;

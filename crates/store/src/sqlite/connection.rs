@@ -21,7 +21,7 @@ use crate::value::{Row, Statement, Value};
 const ENGINE_MIN: i32 = 3_051_003;
 const _: () = assert!(ffi::SQLITE_VERSION_NUMBER >= ENGINE_MIN, "the bundled SQLite is too old");
 
-/// Only needed for other programs: our own processes queue at the [`Gate`](super::gate::Gate) file.
+/// Only needed for other programs: our own processes queue at the [`WriteQueue`](super::gate::WriteQueue) file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const STATEMENTS_CACHED: usize = 128;
 /// The file mode of our files: other users must not read tasks, outputs and token digests.
