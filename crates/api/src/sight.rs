@@ -99,6 +99,7 @@ pub struct Tree {
 
 /// A decision that an agent took without asking.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(rename = "Choice")]
 pub struct NumberedChoice {
     /// The position in the tree: `1.2` is the second choice that follows from the first.
     #[serde(default)]
